@@ -1,0 +1,257 @@
+"""Every error Sealane raises on purpose.
+
+One tree under `SealaneError`; a narrower class exists where a caller would do something different about it.
+Each message says what was asked, what is wrong and what to do; typed fields carry the same for programs.
+"""
+
+from __future__ import annotations
+
+
+class SealaneError(Exception):
+    """The base of all errors of this package."""
+
+
+# --- what the caller sent -------------------------------------------------------------------------------------------
+
+
+class InvalidMessage(SealaneError):
+    """A message breaks a rule of its own: a field of the wrong type or value."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"message refused: {field} {problem}")
+
+
+class LimitExceeded(InvalidMessage):
+    """A message or batch is larger than a limit allows; `field`, `limit` and `value` say which, and by how much."""
+
+    def __init__(self, field: str, limit: int, value: int, *, unit: str = "bytes", setting: str | None = None) -> None:
+        self.limit = limit
+        self.value = value
+        self.unit = unit
+        self.setting = setting or f"limits.{field}"
+        hint = f"; send less, or raise the setting {self.setting}"
+        super().__init__(field, f"is {value:,} {unit}, the limit is {limit:,}{hint}")
+
+
+class InvalidBatch(SealaneError):
+    """Bytes or Arrow data that claim to be a message batch are not one; `column` names the part at fault, if known."""
+
+    def __init__(self, problem: str, *, column: str | None = None) -> None:
+        self.problem = problem
+        self.column = column
+        where = f"column {column!r}: " if column else ""
+        super().__init__(f"batch refused: {where}{problem}")
+
+
+class InvalidName(SealaneError):
+    """A topic, subscription, exchange or domain name is not allowed."""
+
+    def __init__(self, kind: str, name: str, problem: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.problem = problem
+        super().__init__(f"{kind} name {name!r} refused: {problem}")
+
+
+class InvalidArgument(SealaneError):
+    """An option of a call has a value it cannot have; `argument` and `problem` say which and why."""
+
+    def __init__(self, argument: str, problem: str) -> None:
+        self.argument = argument
+        self.problem = problem
+        super().__init__(f"{argument}: {problem}")
+
+
+class FilterError(SealaneError):
+    """A filter expression cannot be understood; `position` is where in the text (from 0)."""
+
+    def __init__(self, expression: str, position: int, problem: str) -> None:
+        self.expression = expression
+        self.position = position
+        self.problem = problem
+        super().__init__(f"filter {expression!r} refused at character {position}: {problem}")
+
+
+# --- what is or is not there ----------------------------------------------------------------------------------------
+
+
+class NotFound(SealaneError):
+    """Something that was asked for by name does not exist."""
+
+    kind = "object"
+
+    def __init__(self, name: str, hint: str = "") -> None:
+        self.name = name
+        super().__init__(f"{self.kind} {name!r} does not exist" + (f"; {hint}" if hint else ""))
+
+
+class TopicNotFound(NotFound):
+    kind = "topic"
+
+
+class SubscriptionNotFound(NotFound):
+    kind = "subscription"
+
+
+class ExchangeNotFound(NotFound):
+    kind = "exchange"
+
+
+class AlreadyExists(SealaneError):
+    """Something with that name exists and differs from what was asked for."""
+
+    def __init__(self, kind: str, name: str, difference: str = "") -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"{kind} {name!r} already exists" + (f": {difference}" if difference else ""))
+
+
+class Unroutable(SealaneError):
+    """An exchange has no binding that takes this routing key; nothing was published."""
+
+    def __init__(self, exchange: str, routing_key: str) -> None:
+        self.exchange = exchange
+        self.routing_key = routing_key
+        super().__init__(
+            f"exchange {exchange!r} routes {routing_key!r} nowhere: nothing was published; bind a topic to that key first"
+        )
+
+
+class ModeConflict(SealaneError):
+    """A consumer asked for a subscription in a way that the subscription does not work."""
+
+    def __init__(self, subscription: str, problem: str) -> None:
+        self.subscription = subscription
+        super().__init__(f"subscription {subscription!r}: {problem}")
+
+
+# --- delivery -------------------------------------------------------------------------------------------------------
+
+
+class LeaseLost(SealaneError):
+    """The message is no longer leased to this consumer (expired, returned or settled); it may be delivered again."""
+
+    def __init__(self, subscription: str, detail: str) -> None:
+        self.subscription = subscription
+        super().__init__(f"lease lost on subscription {subscription!r}: {detail}")
+
+
+class SequenceGap(SealaneError):
+    """An idempotent producer skipped a sequence number; publishing on would hide a lost batch."""
+
+    def __init__(self, expected: int, got: int) -> None:
+        self.expected = expected
+        self.got = got
+        super().__init__(f"producer sequence {got} refused: {expected} is next; resend from there, or use a new producer")
+
+
+class QueueFull(SealaneError):
+    """The topic's queue-length limit is reached and it refuses when full; retry once consumers have caught up."""
+
+    def __init__(self, topic: str, limit: int, value: int, unit: str = "messages") -> None:
+        self.topic = topic
+        self.limit = limit
+        self.value = value
+        super().__init__(
+            f"topic {topic!r} is full: {value:,} unsettled {unit}, the limit is {limit:,}; "
+            "retry when consumers have caught up, or raise the topic's limit"
+        )
+
+
+class TransactionAborted(SealaneError):
+    """Nothing of this transaction was published or acknowledged; `__cause__` tells why."""
+
+    def __init__(self, transaction: str, problem: str) -> None:
+        self.transaction = transaction
+        super().__init__(f"transaction {transaction!r} was not committed: {problem}")
+
+
+# --- storage --------------------------------------------------------------------------------------------------------
+
+
+class StorageError(SealaneError):
+    """The engine cannot do what was asked."""
+
+
+class StorageFull(StorageError):
+    """No room: the disk, or the configured share of it, is used up. Reads and acks go on; publishes resume by themselves."""
+
+    def __init__(self, used_bytes: int, limit_bytes: int, what: str = "storage.disk_bytes_max") -> None:
+        self.used_bytes = used_bytes
+        self.limit_bytes = limit_bytes
+        super().__init__(
+            f"publish refused: {used_bytes:,} bytes in use of {limit_bytes:,} ({what}); "
+            "publishing resumes by itself when retention or an operator frees space"
+        )
+
+
+class StorageFailed(StorageError):
+    """The engine has stopped taking writes after an I/O error (fail-stop); restart once the disk is sound."""
+
+
+class FormatTooNew(StorageError):
+    """The data was written by a newer Sealane than this one."""
+
+    def __init__(self, what: str, found: int, supported: int) -> None:
+        self.found = found
+        self.supported = supported
+        super().__init__(f"{what} has format {found}, this Sealane reads up to {supported}: upgrade Sealane")
+
+
+class DataDirectoryInUse(StorageError):
+    """Another process holds the data directory."""
+
+    def __init__(self, directory: str, pid: int | None) -> None:
+        self.directory = directory
+        self.pid = pid
+        holder = f"process {pid}" if pid else "another process"
+        super().__init__(f"data directory {directory!r} is in use by {holder}; stop it, or choose another directory")
+
+
+class CorruptData(StorageError):
+    """Stored bytes fail their check; `detail` names file, place and offsets."""
+
+
+class KeyUnavailable(StorageError):
+    """The key that sealed this data is missing or is not the right one."""
+
+
+class OffsetMismatch(StorageError):
+    """A commit expected another end of the log than there is: someone else has appended."""
+
+    def __init__(self, partition: str, expected: int, actual: int) -> None:
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"{partition}: commit expected offset {expected}, the log ends at {actual}")
+
+
+class Fenced(StorageError):
+    """The committer's epoch is over: another owner has opened the partition."""
+
+    def __init__(self, partition: str, epoch: int, current: int) -> None:
+        self.epoch = epoch
+        self.current = current
+        super().__init__(f"{partition}: epoch {epoch} is over, {current} owns it now")
+
+
+class VersionMismatch(StorageError):
+    """A compare-and-set lost: the key's version is not the expected one."""
+
+    def __init__(self, key: str, expected: int, actual: int) -> None:
+        self.key = key
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"key {key!r}: expected version {expected}, it is {actual}")
+
+
+# --- life cycle -----------------------------------------------------------------------------------------------------
+
+
+class Closed(SealaneError):
+    """The lane, consumer or producer was closed."""
+
+
+class DeadlineExceeded(SealaneError, TimeoutError):
+    """A wait ended at its deadline; whether the work happened is unknown unless the message says so."""
