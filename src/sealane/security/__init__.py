@@ -1,0 +1,1 @@
+"""Keys, sealing and, later, identities and grants."""

@@ -1,0 +1,78 @@
+"""Sealing: one AES-256-GCM pass over a whole serialised batch or journal entry.
+
+Layout of sealed bytes: u8 version, u32 key id (little-endian), 16 random bytes of salt, ciphertext, 16-byte tag.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from sealane.errors import CorruptData, FormatTooNew
+from sealane.security.keys import KEY_BYTES, Keyring
+
+SEAL_VERSION = 1
+SALT_BYTES = 16
+TAG_BYTES = 16
+_HEAD = struct.Struct("<BI")
+_PREFIX_BYTES = _HEAD.size + SALT_BYTES
+OVERHEAD_BYTES = _PREFIX_BYTES + TAG_BYTES
+"""How much longer sealed bytes are than what they hold."""
+
+_INFO = b"sealane batch v1"
+# A key is derived for every single seal from a fresh 128-bit salt and encrypts exactly one message, so the pair of
+# key and nonce never repeats and a constant nonce is sound.
+_NONCE = bytes(12)
+
+
+class Sealer:
+    """Seals and opens bytes under the keys of a `Keyring`."""
+
+    __slots__ = ("_entropy", "keyring")
+
+    def __init__(self, keyring: Keyring, entropy: Callable[[int], bytes]) -> None:
+        self.keyring = keyring
+        self._entropy = entropy
+
+    def ensure(self, domain: str) -> None:
+        """Make the domain's key if there is none; durable on return. Call it before the first `seal` of a domain."""
+        self.keyring.ensure(domain)
+
+    def seal(self, domain: str, plain: bytes | memoryview, associated: bytes) -> memoryview:
+        """Sealed bytes that `open` gives back only for the same domain and the same associated bytes."""
+        key_id, domain_key = self.keyring.sealing_key(domain)
+        salt = self._entropy(SALT_BYTES)
+        # Encrypting straight into the final buffer behind its prefix saves a copy of the batch.
+        sealed = bytearray(_PREFIX_BYTES + len(plain) + TAG_BYTES)
+        _HEAD.pack_into(sealed, 0, SEAL_VERSION, key_id)
+        sealed[_HEAD.size : _PREFIX_BYTES] = salt
+        view = memoryview(sealed)
+        AESGCM(_derive(domain_key, salt)).encrypt_into(_NONCE, plain, associated, view[_PREFIX_BYTES:])
+        return view.toreadonly()
+
+    def open(self, domain: str, sealed: bytes | memoryview, associated: bytes) -> bytes:
+        """What was sealed, or `CorruptData` if a single bit differs, or `KeyUnavailable`."""
+        if len(sealed) < OVERHEAD_BYTES:
+            raise CorruptData(
+                f"sealed bytes of domain {domain!r} are too short: {len(sealed)} of {OVERHEAD_BYTES} at least"
+            )
+        version, key_id = _HEAD.unpack_from(sealed)
+        if version > SEAL_VERSION:
+            raise FormatTooNew(f"a sealed batch of domain {domain!r}", version, SEAL_VERSION)
+        if version != SEAL_VERSION:
+            raise CorruptData(f"sealed bytes of domain {domain!r} carry an unknown version {version}")
+        view = memoryview(sealed)
+        key = _derive(self.keyring.opening_key(domain, key_id), bytes(view[_HEAD.size : _PREFIX_BYTES]))
+        try:
+            return AESGCM(key).decrypt(_NONCE, view[_PREFIX_BYTES:], associated)
+        except InvalidTag:
+            raise CorruptData(f"sealed bytes of domain {domain!r} fail their authentication tag") from None
+
+
+def _derive(domain_key: bytes, salt: bytes) -> bytes:
+    return HKDF(hashes.SHA256(), KEY_BYTES, salt, _INFO).derive(domain_key)
