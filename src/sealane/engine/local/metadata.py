@@ -17,7 +17,13 @@ from sealane.errors import StorageFailed, VersionMismatch
 from sealane.security.keys import WrappedKey
 
 _HIGHEST_CHARACTER = "\U0010ffff"
-_THIS_PARTITION = " WHERE domain = ? AND topic = ? AND incarnation = ? AND partition = ?"
+
+_FORGET_PARTITION = (
+    "DELETE FROM trims WHERE domain = ? AND topic = ? AND incarnation = ? AND partition = ?",
+    "INSERT OR IGNORE INTO garbage "
+    "SELECT name FROM compacted WHERE domain = ? AND topic = ? AND incarnation = ? AND partition = ?",
+    "DELETE FROM compacted WHERE domain = ? AND topic = ? AND incarnation = ? AND partition = ?",
+)
 
 
 class Metadata:
@@ -103,11 +109,8 @@ class Metadata:
         """Forget the partition: its trim at once, its compacted files with it (they become garbage to delete)."""
         with self._transaction():
             self._connection.execute("INSERT OR IGNORE INTO drops VALUES (?, ?, ?, ?)", partition)
-            self._connection.execute("DELETE FROM trims" + _THIS_PARTITION, partition)
-            self._connection.execute(
-                "INSERT OR IGNORE INTO garbage SELECT name FROM compacted" + _THIS_PARTITION, partition
-            )
-            self._connection.execute("DELETE FROM compacted" + _THIS_PARTITION, partition)
+            for statement in _FORGET_PARTITION:
+                self._connection.execute(statement, partition)
 
     def forget_drops(self, partitions: Iterable[PartitionKey]) -> None:
         """Call it once no file holds anything of these dropped partitions, so that the table stays small."""
