@@ -1,0 +1,51 @@
+# Everything a developer runs. `make` alone lists the targets.
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup test check lint format sim bench fuzz build clean
+
+PYTHON ?=
+SEEDS ?= 1000
+SECONDS_MAX ?= 60
+WORKERS ?= 2
+ARGS ?=
+
+BIN := .venv/bin
+CODE := $(wildcard src tests bench examples)
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: ## make .venv with this checkout and all it needs (again only when that changes)
+	@PYTHON='$(PYTHON)' .ci/setup
+
+test: lint ## check, then run every test; ARGS="-k words" to choose
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+check: lint ## lint, types, and the tests of the architecture
+	@$(BIN)/python -m pytest tests/architecture
+
+lint: setup ## ruff and mypy alone
+	@$(BIN)/ruff check --quiet $(CODE) || { echo 'make lint: ruff found the above; `make format` mends what it can' >&2; exit 1; }
+	@$(BIN)/ruff format --check --quiet $(CODE) || { echo 'make lint: run `make format`' >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary || { echo 'make lint: mypy found the above' >&2; exit 1; }
+
+format: setup ## format the code and mend what ruff can
+	@$(BIN)/ruff check --quiet --fix-only $(CODE)
+	@$(BIN)/ruff format --quiet $(CODE)
+
+sim: setup ## run the simulator for SEEDS=1000 seeds
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
+
+bench: setup ## measure; results go to bench/results
+	@$(BIN)/python -m bench $(ARGS)
+
+fuzz: setup ## throw hostile bytes at the decoders for SECONDS_MAX=60 seconds
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS_MAX) $(ARGS)
+
+build: setup ## wheel and source distribution, in dist/
+	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null && ls dist
+
+clean: ## remove everything that was made here, .venv too
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
