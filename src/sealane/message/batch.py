@@ -1,0 +1,214 @@
+"""The batch: an Arrow record batch of messages with the metadata that belongs to all of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from sealane.message.schema import (
+    COLUMNS,
+    CREATED,
+    DELIVER_AT,
+    ENVELOPE,
+    EXPIRES,
+    HEADERS,
+    ID,
+    KEY,
+    PAYLOAD,
+    PRIORITY,
+    PRIORITY_DEFAULT,
+)
+
+NULLABLE = (KEY, HEADERS, EXPIRES, DELIVER_AT, ENVELOPE)
+_PLAIN_MASK = 1 << PRIORITY | 1 << EXPIRES | 1 << DELIVER_AT
+_FIXED_BYTES = {ID: 16, PRIORITY: 1, CREATED: 8, EXPIRES: 8, DELIVER_AT: 8}
+
+
+class BatchMeta(msgspec.Struct, frozen=True, array_like=True):
+    """What is true of a whole batch. A batch's ids are all given by the caller, or all generated."""
+
+    given_ids: bool = False
+    """The ids came from the caller, and enter the topic's id window."""
+    producer: bytes | None = None
+    sequence: int | None = None
+    schema_id: int | None = None
+    trace: str | None = None
+    only: str | None = None
+    """The one subscription that this batch is addressed to; used when dead letters are driven again."""
+
+
+DEFAULT_META = BatchMeta()
+
+
+class Traits(NamedTuple):
+    """What delivery must know about a batch before it looks at a message."""
+
+    priority_min: int
+    priority_max: int
+    expires_min_us: int | None
+    deliver_at_max_us: int | None
+
+    @property
+    def plain(self) -> bool:
+        """Every priority is the default, and nothing expires or is delayed."""
+        return self == PLAIN
+
+
+PLAIN = Traits(PRIORITY_DEFAULT, PRIORITY_DEFAULT, None, None)
+
+
+@final
+class Batch:
+    """Messages as a table. Immutable: slices share the memory of what they were cut from.
+
+    `records` has exactly `SCHEMA`. Who makes a batch vouches for that and for its content; the builders and `decode` do.
+    """
+
+    __slots__ = ("_absent", "_nbytes", "_traits", "meta", "records")
+
+    records: pa.RecordBatch
+    meta: BatchMeta
+    _absent: int | None
+    _nbytes: int | None
+    _traits: Traits | None
+
+    def __init__(self, records: pa.RecordBatch, meta: BatchMeta = DEFAULT_META, *, absent: int | None = None) -> None:
+        put = object.__setattr__
+        put(self, "records", records)
+        put(self, "meta", meta)
+        put(self, "_absent", absent)
+        put(self, "_nbytes", None)
+        put(self, "_traits", None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a batch is immutable: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a batch is immutable: {name} cannot be deleted")
+
+    def __len__(self) -> int:
+        length: int = self.records.num_rows
+        return length
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Batch):
+            return NotImplemented
+        return self.meta == other.meta and bool(self.records.equals(other.records))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        # Payloads, keys and headers stay out of logs and tracebacks.
+        return f"<Batch of {len(self):,} messages, {self.nbytes:,} bytes>"
+
+    @property
+    def absent(self) -> int:
+        """A bit for each column that says nothing: wholly null, or every priority the default."""
+        if self._absent is None:
+            object.__setattr__(self, "_absent", _absent_columns(self.records))
+        return self._absent  # type: ignore[return-value]
+
+    @property
+    def traits(self) -> Traits:
+        if self._traits is None:
+            object.__setattr__(self, "_traits", _traits_of(self.records, self.absent))
+        return self._traits  # type: ignore[return-value]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes this batch's messages occupy: of a slice its own, not its parent's. Absent columns are free."""
+        if self._nbytes is None:
+            object.__setattr__(self, "_nbytes", _occupied_bytes(self.records, self.absent))
+        return self._nbytes  # type: ignore[return-value]
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """The messages from `start` to before `stop`, without a copy."""
+        if start == 0 and stop >= len(self):
+            return self
+        if start < 0 or stop < start:
+            raise IndexError(f"slice {start}:{stop} of a batch of {len(self)}")
+        return Batch(self.records.slice(start, stop - start), self.meta, absent=self._absent)
+
+    def take(self, indices: np.ndarray) -> Batch:
+        """The messages at these places, in this order, copied."""
+        return Batch(self.records.take(pa.array(indices)), self.meta, absent=self._absent)
+
+    def with_meta(self, meta: BatchMeta) -> Batch:
+        """The same messages under other metadata."""
+        return Batch(self.records, meta, absent=self._absent)
+
+    def payloads(self) -> list[bytes]:
+        payloads: list[bytes] = self.records.column(PAYLOAD).to_pylist()
+        return payloads
+
+    def ids(self) -> list[bytes]:
+        ids: list[bytes] = self.records.column(ID).to_pylist()
+        return ids
+
+
+def offsets_of(column: pa.Array) -> np.ndarray:
+    """The offsets of a binary, string or map column as they are in memory, for its own rows (one more than rows)."""
+    if len(column) == 0:
+        return np.zeros(1, dtype=np.int32)
+    return np.frombuffer(column.buffers()[1], dtype=np.int32, count=len(column) + 1, offset=column.offset * 4)
+
+
+def _absent_columns(records: pa.RecordBatch) -> int:
+    rows = records.num_rows
+    absent = 0
+    for place in NULLABLE:
+        if records.column(place).null_count == rows:
+            absent |= 1 << place
+    priorities = records.column(PRIORITY).to_numpy()
+    if not rows or (priorities == PRIORITY_DEFAULT).all():
+        absent |= 1 << PRIORITY
+    return absent
+
+
+def _traits_of(records: pa.RecordBatch, absent: int) -> Traits:
+    if absent & _PLAIN_MASK == _PLAIN_MASK:
+        return PLAIN
+    priority_min = priority_max = PRIORITY_DEFAULT
+    if not absent & 1 << PRIORITY:
+        priorities = records.column(PRIORITY).to_numpy()
+        priority_min, priority_max = int(priorities.min()), int(priorities.max())
+    expires_min_us = deliver_at_max_us = None
+    if not absent & 1 << EXPIRES:
+        expires_min_us = _known_times(records.column(EXPIRES)).min().item()
+    if not absent & 1 << DELIVER_AT:
+        deliver_at_max_us = _known_times(records.column(DELIVER_AT)).max().item()
+    return Traits(priority_min, priority_max, expires_min_us, deliver_at_max_us)
+
+
+def _known_times(column: pa.Array) -> np.ndarray:
+    known: np.ndarray = column.drop_null().view(pa.int64()).to_numpy()
+    return known
+
+
+def _occupied_bytes(records: pa.RecordBatch, absent: int) -> int:
+    rows = records.num_rows
+    total = 0
+    for place in range(COLUMNS):
+        if absent >> place & 1:
+            continue
+        column = records.column(place)
+        if place in _FIXED_BYTES:
+            total += rows * _FIXED_BYTES[place]
+            continue
+        if place == HEADERS:
+            offsets = offsets_of(column)
+            first, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
+            total += 4 * len(offsets)
+            for part in (column.keys, column.items):
+                total += _spread_bytes(part.slice(first, entries))
+        else:
+            total += _spread_bytes(column)
+    return total
+
+
+def _spread_bytes(column: pa.Array) -> int:
+    offsets = offsets_of(column)
+    return 4 * len(offsets) + int(offsets[-1]) - int(offsets[0])

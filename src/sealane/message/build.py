@@ -1,0 +1,225 @@
+"""Batches from Python values. What is the same for all messages is set once, not message by message."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
+from sealane.message.batch import DEFAULT_META, NULLABLE, Batch, BatchMeta
+from sealane.message.columns import constant_times, default_priorities, null_column
+from sealane.message.ids import Stamp, generate_ids, parse_id
+from sealane.message.limits import Limits
+from sealane.message.schema import (
+    DELIVER_AT,
+    ENVELOPE,
+    EXPIRES,
+    HEADERS,
+    HEADERS_TYPE,
+    ID_TYPE,
+    KEY,
+    PRIORITY,
+    PRIORITY_DEFAULT,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    SCHEMA,
+    TIME_TYPE,
+    TIME_US_MAX,
+)
+
+_BINARY = pa.binary()
+_ALL_ABSENT = sum(1 << place for place in NULLABLE) | 1 << PRIORITY
+_GIVEN = BatchMeta(given_ids=True)
+_OFFSET_MAX = 2**31 - 1
+_OFFSETS_OF_ONE = struct.Struct("<iq")
+
+
+class Row(NamedTuple):
+    """One message to publish. An `id` of None is generated."""
+
+    payload: bytes
+    key: bytes | None = None
+    headers: Mapping[str, str] | None = None
+    priority: int = PRIORITY_DEFAULT
+    expires_us: int | None = None
+    deliver_at_us: int | None = None
+    id: uuid.UUID | str | bytes | None = None
+
+
+def from_payloads(
+    payloads: Sequence[bytes],
+    stamp: Stamp,
+    *,
+    limits: Limits,
+    key: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    priority: int = PRIORITY_DEFAULT,
+    expires_us: int | None = None,
+    deliver_at_us: int | None = None,
+) -> Batch:
+    """A batch with these payloads and generated ids; everything else is the same for all of its messages."""
+    rows = _checked_count(payloads, limits)
+    columns = [
+        generate_ids(rows, stamp),
+        null_column(KEY, rows),
+        _payload_column(payloads, rows, limits),
+        null_column(HEADERS, rows),
+        default_priorities(rows),
+        constant_times(stamp.created_us, rows),
+        null_column(EXPIRES, rows),
+        null_column(DELIVER_AT, rows),
+        null_column(ENVELOPE, rows),
+    ]
+    absent = _ALL_ABSENT
+    if key is not None:
+        _check_key(key, limits)
+        columns[KEY] = pa.repeat(pa.scalar(key, _BINARY), rows)
+        absent &= ~(1 << KEY)
+    if headers:
+        one = pa.array([_checked_headers(headers, limits)], HEADERS_TYPE)
+        columns[HEADERS] = one if rows == 1 else one.take(pa.array(np.zeros(rows, dtype=np.int32)))
+        absent &= ~(1 << HEADERS)
+    if priority != PRIORITY_DEFAULT or type(priority) is not int:
+        _check_priority(priority)
+        columns[PRIORITY] = pa.array(np.full(rows, priority, dtype=np.int8))
+        absent &= ~(1 << PRIORITY)
+    if expires_us is not None:
+        _check_time("expires", expires_us)
+        columns[EXPIRES] = constant_times(expires_us, rows)
+        absent &= ~(1 << EXPIRES)
+    if deliver_at_us is not None:
+        _check_time("deliver_at", deliver_at_us)
+        columns[DELIVER_AT] = constant_times(deliver_at_us, rows)
+        absent &= ~(1 << DELIVER_AT)
+    batch = Batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), DEFAULT_META, absent=absent)
+    _check_batch_bytes(batch, limits)
+    return batch
+
+
+def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
+    """A batch of messages that differ. Either every row has an id, or none."""
+    count = _checked_count(rows, limits)
+    payloads, keys, headers, priorities, expires, deliver_at, ids = zip(*rows, strict=True)
+    for key in keys:
+        if key is not None:
+            _check_key(key, limits)
+    pairs = [_checked_headers(mapping, limits) if mapping else None for mapping in headers]
+    for priority in priorities:
+        _check_priority(priority)
+    for field, times in (("expires", expires), ("deliver_at", deliver_at)):
+        for time_us in times:
+            if time_us is not None:
+                _check_time(field, time_us)
+    given = _given_ids(ids)
+    columns = [
+        generate_ids(count, stamp) if given is None else pa.array(given, ID_TYPE),
+        pa.array(keys, _BINARY),
+        _payload_column(payloads, count, limits),
+        pa.array(pairs, HEADERS_TYPE),
+        pa.array(priorities, pa.int8()),
+        constant_times(stamp.created_us, count),
+        pa.array(expires, TIME_TYPE),
+        pa.array(deliver_at, TIME_TYPE),
+        null_column(ENVELOPE, count),
+    ]
+    batch = Batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), DEFAULT_META if given is None else _GIVEN)
+    _check_batch_bytes(batch, limits)
+    return batch
+
+
+def _checked_count(items: Sequence[object], limits: Limits) -> int:
+    count = len(items)
+    if not count:
+        raise InvalidBatch("it holds no messages")
+    if count > limits.batch_messages_max:
+        raise LimitExceeded(
+            "batch", limits.batch_messages_max, count, unit="messages", setting="limits.batch_messages_max"
+        )
+    return count
+
+
+def _payload_column(payloads: Sequence[bytes], rows: int, limits: Limits) -> pa.Array:
+    try:
+        if rows == 1:
+            data = b"".join((payloads[0],))
+            longest = size = len(data)
+            offsets: bytes | np.ndarray = _OFFSETS_OF_ONE.pack(0, size)
+        else:
+            lengths = np.fromiter(map(len, payloads), np.int64, rows)
+            longest, size = int(lengths.max()), int(lengths.sum())
+    except TypeError:
+        _refuse_payload(payloads)
+    if longest > limits.payload_bytes_max:
+        raise LimitExceeded("payload", limits.payload_bytes_max, longest, setting="limits.payload_bytes_max")
+    if size > limits.batch_bytes_max or size > _OFFSET_MAX:
+        raise LimitExceeded("batch", min(limits.batch_bytes_max, _OFFSET_MAX), size, setting="limits.batch_bytes_max")
+    if rows > 1:
+        # The sizes have passed, so the one copy that this takes is bounded.
+        try:
+            data = b"".join(payloads)
+        except TypeError:
+            _refuse_payload(payloads)
+        if len(data) != size:
+            # A memoryview of wider items has fewer items than bytes.
+            _refuse_payload(payloads)
+        offsets = np.zeros(rows + 1, dtype=np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+    return pa.Array.from_buffers(_BINARY, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
+
+
+def _refuse_payload(payloads: Sequence[bytes]) -> NoReturn:
+    wrong = next((payload for payload in payloads if not isinstance(payload, bytes)), None)
+    raise InvalidMessage("payload", f"is a {type(wrong).__name__}; give bytes")
+
+
+def _check_key(key: bytes, limits: Limits) -> None:
+    if not isinstance(key, bytes):
+        raise InvalidMessage("key", f"is a {type(key).__name__}; give bytes")
+    if len(key) > limits.key_bytes_max:
+        raise LimitExceeded("key", limits.key_bytes_max, len(key), setting="limits.key_bytes_max")
+
+
+def _checked_headers(headers: Mapping[str, str], limits: Limits) -> list[tuple[str, str]]:
+    if not isinstance(headers, Mapping):
+        raise InvalidMessage("headers", f"is a {type(headers).__name__}; give a mapping of text to text")
+    if len(headers) > limits.headers_max:
+        raise LimitExceeded("headers", limits.headers_max, len(headers), unit="headers", setting="limits.headers_max")
+    pairs = list(headers.items())
+    for name, value in pairs:
+        if not isinstance(name, str) or not isinstance(value, str):
+            wrong = name if not isinstance(name, str) else value
+            raise InvalidMessage("headers", f"has a {type(wrong).__name__}; names and values are text")
+        try:
+            size = len(name.encode()) + len(value.encode())
+        except UnicodeEncodeError:
+            raise InvalidMessage("headers", f"has {name[:64]!r}, which cannot be written as UTF-8") from None
+        if size > limits.header_bytes_max:
+            raise LimitExceeded("header", limits.header_bytes_max, size, setting="limits.header_bytes_max")
+    return pairs
+
+
+def _check_priority(priority: int) -> None:
+    if type(priority) is not int or not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+        raise InvalidMessage("priority", f"is {priority!r}, it is a whole number from {PRIORITY_MIN} to {PRIORITY_MAX}")
+
+
+def _check_time(field: str, time_us: int) -> None:
+    if type(time_us) is not int or not 0 <= time_us <= TIME_US_MAX:
+        raise InvalidMessage(field, f"is {time_us!r}; give whole µs since 1970, up to the year 9999")
+
+
+def _given_ids(ids: Sequence[uuid.UUID | str | bytes | None]) -> list[bytes] | None:
+    given = [parse_id(value) for value in ids if value is not None]
+    if given and len(given) != len(ids):
+        raise InvalidMessage("id", f"is given for {len(given):,} of {len(ids):,} messages; give all of a batch or none")
+    return given or None
+
+
+def _check_batch_bytes(batch: Batch, limits: Limits) -> None:
+    if batch.nbytes > limits.batch_bytes_max:
+        raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")

@@ -1,0 +1,178 @@
+"""A batch as bytes: what goes into the log, over the wire, and under the seal.
+
+    u8 version   u8 flags   u16 absent columns   u32 length of the metadata
+    metadata (msgpack), zeros up to a multiple of 8
+    one Arrow IPC record-batch message without its schema, which both sides know
+
+A column that says nothing (wholly null; every priority the default) is left out of the message, and its bit set in the
+header: that is 29 of 57 bytes of overhead for a message that has only a payload.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+import pyarrow as pa
+
+from sealane.errors import FormatTooNew, InvalidBatch, LimitExceeded
+from sealane.message.batch import DEFAULT_META, NULLABLE, Batch, BatchMeta
+from sealane.message.columns import default_priorities, null_column
+from sealane.message.ipc_message import inspect
+from sealane.message.limits import Limits
+from sealane.message.schema import COLUMNS, HEADERS, PRIORITY, SCHEMA, SCHEMA_VERSION
+from sealane.message.validation import check_messages, check_structure
+
+HEADER_BYTES = 8
+META_BYTES_MAX = 4096
+"""Metadata of foreign bytes: a producer id, a trace context and a subscription's name need a few hundred bytes."""
+FRAMING_BYTES_MAX = 8192
+"""What an encoding may be larger than `batch_bytes_max`: header, metadata, Arrow's own metadata and padding."""
+
+_HEADER = struct.Struct("<BBHI")
+_ZSTD = 1
+_FLAGS = _ZSTD
+_OPTIONAL = sum(1 << place for place in NULLABLE) | 1 << PRIORITY
+_SIZE = struct.Struct("<Q")
+
+_encode_meta = msgspec.msgpack.Encoder().encode
+_decode_meta = msgspec.msgpack.Decoder(BatchMeta).decode
+
+
+def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) -> tuple[bytes, pa.Buffer]:
+    """The encoding in two pieces that follow each other, for writers that gather: the body is not copied again."""
+    absent = batch.absent
+    kept = _kept(absent)
+    records = batch.records if len(kept) == COLUMNS else batch.records.select(kept)
+    body: pa.Buffer = records.serialize()
+    flags = 0
+    if compression is not None:
+        if compression != "zstd":
+            raise ValueError(f"compression {compression!r} is not known; there is 'zstd'")
+        flags = _ZSTD
+        body = pa.py_buffer(_SIZE.pack(body.size) + pa.compress(body, codec="zstd", asbytes=True))
+    return _head(flags, absent, batch.meta), body
+
+
+def encode(batch: Batch, *, compression: Literal["zstd"] | None = None) -> bytes:
+    """The batch as bytes; of a slice only its own messages are written."""
+    return b"".join(encode_parts(batch, compression=compression))
+
+
+def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits | None) -> Batch:
+    """The batch that `data` holds; its columns share the memory of `data`, which must not change any more.
+
+    With `limits` the bytes are foreign: everything is checked, and a batch that comes back keeps every rule of the
+    contract. `limits=None` is for bytes that this node wrote and whose checksum or seal has already been verified.
+    Raises `InvalidBatch`, `InvalidMessage`, `LimitExceeded`, or `FormatTooNew`.
+    """
+    buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+    if limits is not None and buffer.size > limits.batch_bytes_max + FRAMING_BYTES_MAX:
+        raise LimitExceeded("batch", limits.batch_bytes_max, buffer.size, setting="limits.batch_bytes_max")
+    flags, absent, meta, body_at = _read_head(memoryview(buffer), limits is not None)
+    body = buffer.slice(body_at)
+    if limits is None:
+        if flags & _ZSTD:
+            body = pa.decompress(body.slice(8), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
+        return Batch(_complete(pa.ipc.read_record_batch(body, _schema(absent)), absent), meta, absent=absent)
+    if flags & _ZSTD:
+        raise InvalidBatch("it is compressed, which foreign bytes may not be: a small one could unpack to any size")
+    records = _read_foreign(body, absent, limits)
+    check_structure(records)
+    batch = Batch(_complete(records, absent), meta, absent=absent)
+    check_messages(batch, limits)
+    return batch
+
+
+@lru_cache(maxsize=64)
+def _kept(absent: int) -> list[int]:
+    return [place for place in range(COLUMNS) if not absent >> place & 1]
+
+
+@lru_cache(maxsize=64)
+def _schema(absent: int) -> pa.Schema:
+    return pa.schema([SCHEMA.field(place) for place in _kept(absent)])
+
+
+@lru_cache(maxsize=64)
+def _expected_shape(absent: int) -> tuple[int, int]:
+    """Field nodes and buffers of the kept columns: a map has three nodes more (entries, names, values)."""
+    nodes = buffers = 0
+    for place in _kept(absent):
+        kind = SCHEMA.field(place).type
+        if place == HEADERS:
+            nodes, buffers = nodes + 4, buffers + 9
+        else:
+            nodes, buffers = nodes + 1, buffers + (3 if pa.types.is_binary(kind) else 2)
+    return nodes, buffers
+
+
+@lru_cache(maxsize=256)
+def _head(flags: int, absent: int, meta: BatchMeta) -> bytes:
+    packed = b"" if meta == DEFAULT_META else _encode_meta(meta)
+    return _HEADER.pack(SCHEMA_VERSION, flags, absent, len(packed)) + packed + bytes(-len(packed) % 8)
+
+
+def _read_head(view: memoryview, foreign: bool) -> tuple[int, int, BatchMeta, int]:
+    if len(view) < HEADER_BYTES:
+        raise InvalidBatch(f"it is cut off after {len(view)} bytes")
+    version, flags, absent, meta_bytes = _HEADER.unpack_from(view)
+    if version > SCHEMA_VERSION:
+        raise FormatTooNew("the batch", version, SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise InvalidBatch(f"version {version} does not exist")
+    if flags & ~_FLAGS:
+        raise InvalidBatch(f"flags {flags:#x} are not known")
+    if absent & ~_OPTIONAL:
+        raise InvalidBatch(f"columns {absent & ~_OPTIONAL:#x} are missing, which every message has")
+    body_at = HEADER_BYTES + meta_bytes + -meta_bytes % 8
+    if body_at > len(view):
+        raise InvalidBatch(f"it claims {meta_bytes:,} bytes of metadata and ends after {len(view):,}")
+    if not meta_bytes:
+        return flags, absent, DEFAULT_META, body_at
+    if foreign and meta_bytes > META_BYTES_MAX:
+        raise InvalidBatch(f"its metadata has {meta_bytes:,} bytes, the limit is {META_BYTES_MAX:,}")
+    try:
+        meta = _decode_meta(view[HEADER_BYTES : HEADER_BYTES + meta_bytes])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidBatch(f"its metadata cannot be read: {error}") from None
+    return flags, absent, meta, body_at
+
+
+def _read_foreign(body: pa.Buffer, absent: int, limits: Limits) -> pa.RecordBatch:
+    shape = inspect(memoryview(body))
+    if shape.compressed:
+        raise InvalidBatch("its Arrow buffers are compressed, which foreign bytes may not be")
+    if shape.rows > limits.batch_messages_max:
+        raise LimitExceeded(
+            "batch", limits.batch_messages_max, shape.rows, unit="messages", setting="limits.batch_messages_max"
+        )
+    nodes, buffers = _expected_shape(absent)
+    if shape.rows < 1 or shape.nodes != nodes or shape.buffers != buffers:
+        raise InvalidBatch(
+            f"it claims {shape.rows:,} messages in {shape.nodes} fields and {shape.buffers} buffers; "
+            f"its columns have {nodes} and {buffers}"
+        )
+    if body.address % 8:
+        # Arrow reads integers in place; on some machines that needs them aligned.
+        body = pa.py_buffer(body.to_pybytes())
+    try:
+        return pa.ipc.read_record_batch(body, _schema(absent))
+    except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise InvalidBatch(f"Arrow cannot read it: {reason[:300]}") from None
+
+
+def _complete(records: pa.RecordBatch, absent: int) -> pa.RecordBatch:
+    """All columns, the absent ones filled in from shared memory."""
+    rows = records.num_rows
+    present = iter(records.columns)
+    columns = []
+    for place in range(COLUMNS):
+        if not absent >> place & 1:
+            columns.append(next(present))
+        else:
+            columns.append(default_priorities(rows) if place == PRIORITY else null_column(place, rows))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

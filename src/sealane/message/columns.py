@@ -1,0 +1,49 @@
+"""Columns whose content is known from their length: all null, or one value throughout.
+
+Most batches have no key, no headers, no expiry. Their columns are slices of one array that is made once, so that a
+message which does not use a column pays next to nothing for it, in time or in memory.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from sealane.message.schema import COLUMNS, PRIORITY_DEFAULT, SCHEMA, TIME_TYPE
+
+_LENGTHS_CACHED = 1024
+_GROWN_MIN = 4096
+
+_types: list[pa.DataType] = [SCHEMA.field(place).type for place in range(COLUMNS)]
+_nulls: dict[int, pa.Array] = {}
+_priorities: list[pa.Array] = [pa.array(np.full(_GROWN_MIN, PRIORITY_DEFAULT, dtype=np.int8))]
+
+
+def _grown(length: int) -> int:
+    """The next power of two: a cached array is replaced a few times in a process's life, not at every new length."""
+    return max(_GROWN_MIN, 1 << (length - 1).bit_length())
+
+
+@lru_cache(maxsize=_LENGTHS_CACHED)
+def null_column(place: int, length: int) -> pa.Array:
+    """A column of nulls, as a slice of a shared array."""
+    shared = _nulls.get(place)
+    if shared is None or len(shared) < length:
+        shared = _nulls[place] = pa.nulls(_grown(length), _types[place])
+    return shared.slice(0, length)
+
+
+@lru_cache(maxsize=_LENGTHS_CACHED)
+def default_priorities(length: int) -> pa.Array:
+    """A priority column with nothing but the default, as a slice of a shared array."""
+    if len(_priorities[0]) < length:
+        _priorities[0] = pa.array(np.full(_grown(length), PRIORITY_DEFAULT, dtype=np.int8))
+    return _priorities[0].slice(0, length)
+
+
+def constant_times(time_us: int, length: int) -> pa.Array:
+    """A time column with one value throughout."""
+    data = time_us.to_bytes(8, "little", signed=True) if length == 1 else np.full(length, time_us, dtype="<i8")
+    return pa.Array.from_buffers(TIME_TYPE, length, [None, pa.py_buffer(data)], 0)

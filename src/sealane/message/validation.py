@@ -1,0 +1,137 @@
+"""What must hold for a batch that someone else built, checked at the speed of Arrow.
+
+The order matters: `check_structure` proves that every offset stays inside its buffer, and nothing reads through an
+offset before it has passed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
+from sealane.message.batch import Batch, offsets_of
+from sealane.message.limits import Limits
+from sealane.message.schema import (
+    CREATED,
+    DELIVER_AT,
+    EXPIRES,
+    HEADERS,
+    ID,
+    KEY,
+    PAYLOAD,
+    PRIORITY,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    SCHEMA,
+    TIME_US_MAX,
+)
+
+_REQUIRED = (ID, PAYLOAD, PRIORITY, CREATED)
+
+
+def check_structure(records: pa.RecordBatch) -> None:
+    """Raise `InvalidBatch`, naming the column, unless lengths, offsets, null counts and UTF-8 are sound throughout."""
+    try:
+        records.validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidBatch(_first_line(error), column=_broken_column(records)) from None
+
+
+def check_messages(batch: Batch, limits: Limits) -> None:
+    """Raise unless every message of a structurally sound batch obeys the contract and the limits."""
+    records, absent = batch.records, batch.absent
+    rows = len(batch)
+    if not rows:
+        raise InvalidBatch("it holds no messages")
+    if rows > limits.batch_messages_max:
+        raise LimitExceeded(
+            "batch", limits.batch_messages_max, rows, unit="messages", setting="limits.batch_messages_max"
+        )
+    for place in _REQUIRED:
+        if not absent >> place & 1 and (nulls := records.column(place).null_count):
+            raise InvalidBatch(f"{nulls:,} of {rows:,} values are null, none may be", column=SCHEMA.names[place])
+    if batch.nbytes > limits.batch_bytes_max:
+        raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")
+    _check_lengths(records.column(PAYLOAD), "payload", limits.payload_bytes_max)
+    if not absent >> KEY & 1:
+        _check_lengths(records.column(KEY), "key", limits.key_bytes_max)
+    if not absent >> HEADERS & 1:
+        _check_headers(records.column(HEADERS), limits)
+    if not absent >> PRIORITY & 1:
+        _check_priorities(batch)
+    for place in (CREATED, EXPIRES, DELIVER_AT):
+        if not absent >> place & 1:
+            _check_times(records.column(place), SCHEMA.names[place])
+
+
+def _check_lengths(column: pa.Array, field: str, bytes_max: int) -> None:
+    offsets = offsets_of(column)
+    # Usually all of the column together is smaller than what one message may have: then no row needs a look.
+    if int(offsets[-1]) - int(offsets[0]) > bytes_max and (longest := int(np.diff(offsets).max())) > bytes_max:
+        raise LimitExceeded(field, bytes_max, longest, setting=f"limits.{field}_bytes_max")
+
+
+def _check_priorities(batch: Batch) -> None:
+    lowest, highest = batch.traits.priority_min, batch.traits.priority_max
+    if lowest < PRIORITY_MIN or highest > PRIORITY_MAX:
+        wrong = lowest if lowest < PRIORITY_MIN else highest
+        raise InvalidMessage("priority", f"is {wrong}, it goes from {PRIORITY_MIN} to {PRIORITY_MAX}")
+
+
+def _check_times(column: pa.Array, field: str) -> None:
+    if column.null_count:
+        column = column.drop_null()
+    times = column.view(pa.int64()).to_numpy()
+    lowest, highest = int(times.min()), int(times.max())
+    if lowest < 0 or highest > TIME_US_MAX:
+        wrong = lowest if lowest < 0 else highest
+        raise InvalidMessage(field, f"is {wrong} µs since 1970, outside of 1970 to 9999")
+
+
+def _check_headers(column: pa.Array, limits: Limits) -> None:
+    offsets = offsets_of(column)
+    counts = np.diff(offsets)
+    if (most := int(counts.max())) > limits.headers_max:
+        raise LimitExceeded("headers", limits.headers_max, most, unit="headers", setting="limits.headers_max")
+    first, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
+    if not entries:
+        return
+    names, values = column.keys.slice(first, entries), column.items.slice(first, entries)
+    if names.null_count:
+        raise InvalidBatch(f"{names.null_count:,} header names are null", column="headers")
+    if values.null_count:
+        raise InvalidBatch(f"{values.null_count:,} header values are null; leave the header out", column="headers")
+    longest = int((np.diff(offsets_of(names)) + np.diff(offsets_of(values))).max())
+    if longest > limits.header_bytes_max:
+        raise LimitExceeded("header", limits.header_bytes_max, longest, setting="limits.header_bytes_max")
+    _check_unique_names(names, counts)
+
+
+def _check_unique_names(names: pa.Array, counts: np.ndarray) -> None:
+    if int(counts.max()) < 2:
+        return
+    encoded = names.dictionary_encode()
+    rows = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    pairs = rows * len(encoded.dictionary) + encoded.indices.to_numpy()
+    pairs.sort()
+    repeated = np.flatnonzero(pairs[1:] == pairs[:-1])
+    if len(repeated):
+        name = encoded.dictionary[int(pairs[repeated[0]]) % len(encoded.dictionary)].as_py()
+        raise InvalidMessage("headers", f"has {name[:64]!r} twice in one message")
+
+
+def _broken_column(records: pa.RecordBatch) -> str | None:
+    for place, name in enumerate(records.schema.names):
+        column = records.column(place)
+        if len(column) != records.num_rows:
+            return str(name)
+        try:
+            column.validate(full=True)
+        except (pa.ArrowException, ValueError):
+            return str(name)
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:300]
