@@ -201,10 +201,9 @@ class Metadata:
                 self._connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield
-                    self._connection.execute("COMMIT")
+                    self._connection.commit()
                 except BaseException:
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
+                    self._connection.rollback()
                     raise
             except sqlite3.Error as error:
                 raise _failure(error) from error
