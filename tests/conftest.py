@@ -1,0 +1,39 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Suites and oracles assert on behalf of the tests that import them; a failure should show the values there too.
+pytest.register_assert_rewrite("tests.contract", "tests.simulation")
+
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+# The same examples on every run, so that a red build is red for its commit; a developer's runs go on exploring.
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("dev", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+
+
+@pytest.fixture(scope="session")
+def require_service() -> Callable[[str, bool, str], None]:
+    """Call `require_service(name, found, install)` before using a service that may not be on this machine.
+
+    When it was not found, the test is skipped on a laptop, with the line that installs it, and fails in CI.
+    """
+
+    def require(name: str, found: bool, install: str) -> None:
+        if found:
+            return
+        problem = f"{name} is not on this machine; install it with: {install}"
+        if IN_CI:
+            pytest.fail(problem)
+        pytest.skip(problem)
+
+    return require
