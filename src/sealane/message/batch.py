@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any, NamedTuple, final
 
 import msgspec
@@ -23,8 +24,11 @@ from sealane.message.schema import (
 )
 
 NULLABLE = (KEY, HEADERS, EXPIRES, DELIVER_AT, ENVELOPE)
+ALL_OPTIONAL = sum(1 << place for place in NULLABLE) | 1 << PRIORITY
+"""The columns that may be absent, a bit each: those that may be null, and the priority, which has a default."""
+_INT32 = struct.Struct("<i")
 _PLAIN_MASK = 1 << PRIORITY | 1 << EXPIRES | 1 << DELIVER_AT
-_FIXED_BYTES = {ID: 16, PRIORITY: 1, CREATED: 8, EXPIRES: 8, DELIVER_AT: 8}
+_WIDTHS = {ID: 16, PRIORITY: 1, CREATED: 8, EXPIRES: 8, DELIVER_AT: 8}
 
 
 class BatchMeta(msgspec.Struct, frozen=True, array_like=True):
@@ -64,7 +68,7 @@ PLAIN = Traits(PRIORITY_DEFAULT, PRIORITY_DEFAULT, None, None)
 class Batch:
     """Messages as a table. Immutable: slices share the memory of what they were cut from.
 
-    `records` has exactly `SCHEMA`. Who makes a batch vouches for that and for its content; the builders and `decode` do.
+    `records` has exactly `SCHEMA`. Who makes a batch vouches for that and for its content, as builders and `decode` do.
     """
 
     __slots__ = ("_absent", "_nbytes", "_traits", "meta", "records")
@@ -189,26 +193,34 @@ def _known_times(column: pa.Array) -> np.ndarray:
 
 
 def _occupied_bytes(records: pa.RecordBatch, absent: int) -> int:
-    rows = records.num_rows
     total = 0
     for place in range(COLUMNS):
         if absent >> place & 1:
             continue
-        column = records.column(place)
-        if place in _FIXED_BYTES:
-            total += rows * _FIXED_BYTES[place]
+        if width := _WIDTHS.get(place):
+            total += records.num_rows * width
             continue
+        column = records.column(place)
+        total += 4 * (len(column) + 1)
         if place == HEADERS:
-            offsets = offsets_of(column)
-            first, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
-            total += 4 * len(offsets)
-            for part in (column.keys, column.items):
-                total += _spread_bytes(part.slice(first, entries))
+            total += _entry_bytes(column)
         else:
-            total += _spread_bytes(column)
+            total += column.total_values_length
     return total
 
 
-def _spread_bytes(column: pa.Array) -> int:
-    offsets = offsets_of(column)
-    return 4 * len(offsets) + int(offsets[-1]) - int(offsets[0])
+def _entry_bytes(column: pa.Array) -> int:
+    buffers = column.buffers()
+    first, stop = _reach(buffers[1], column.offset, len(column))
+    total = 0
+    for part, offsets in ((column.keys, buffers[4]), (column.items, buffers[7])):
+        start, end = _reach(offsets, part.offset + first, stop - first)
+        total += 4 * (stop - first + 1) + end - start
+    return total
+
+
+def _reach(offsets: pa.Buffer | None, first: int, count: int) -> tuple[int, int]:
+    """Where the values of `count` rows from row `first` on start and end."""
+    if not count or offsets is None:
+        return 0, 0
+    return _INT32.unpack_from(offsets, 4 * first)[0], _INT32.unpack_from(offsets, 4 * (first + count))[0]

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from sealane.errors import FormatTooNew, InvalidBatch, LimitExceeded
-from sealane.message.batch import DEFAULT_META, NULLABLE, Batch, BatchMeta
+from sealane.message.batch import ALL_OPTIONAL, DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import default_priorities, null_column
 from sealane.message.ipc_message import inspect
 from sealane.message.limits import Limits
@@ -34,7 +34,6 @@ FRAMING_BYTES_MAX = 8192
 _HEADER = struct.Struct("<BBHI")
 _ZSTD = 1
 _FLAGS = _ZSTD
-_OPTIONAL = sum(1 << place for place in NULLABLE) | 1 << PRIORITY
 _SIZE = struct.Struct("<Q")
 
 _encode_meta = msgspec.msgpack.Encoder().encode
@@ -125,8 +124,8 @@ def _read_head(view: memoryview, foreign: bool) -> tuple[int, int, BatchMeta, in
         raise InvalidBatch(f"version {version} does not exist")
     if flags & ~_FLAGS:
         raise InvalidBatch(f"flags {flags:#x} are not known")
-    if absent & ~_OPTIONAL:
-        raise InvalidBatch(f"columns {absent & ~_OPTIONAL:#x} are missing, which every message has")
+    if absent & ~ALL_OPTIONAL:
+        raise InvalidBatch(f"columns {absent & ~ALL_OPTIONAL:#x} are missing, which every message has")
     body_at = HEADER_BYTES + meta_bytes + -meta_bytes % 8
     if body_at > len(view):
         raise InvalidBatch(f"it claims {meta_bytes:,} bytes of metadata and ends after {len(view):,}")

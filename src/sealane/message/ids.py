@@ -1,7 +1,7 @@
 """Message ids: UUIDv7, generated a batch at a time.
 
 A batch's generated ids share everything but their last bits, which count up: 1,000 of them compress to a few bytes
-each, and they sort in the order of generation. Time and randomness come in with the `Stamp`; nothing here reads a clock.
+each, and they sort in the order of generation. Time and randomness come in with the `Stamp`: nothing reads a clock.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ def check_messages(batch: Batch, limits: Limits) -> None:
             raise InvalidBatch(f"{nulls:,} of {rows:,} values are null, none may be", column=SCHEMA.names[place])
     if batch.nbytes > limits.batch_bytes_max:
         raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")
-    _check_lengths(records.column(PAYLOAD), "payload", limits.payload_bytes_max)
+    check_lengths(records.column(PAYLOAD), "payload", limits.payload_bytes_max)
     if not absent >> KEY & 1:
-        _check_lengths(records.column(KEY), "key", limits.key_bytes_max)
+        check_lengths(records.column(KEY), "key", limits.key_bytes_max)
     if not absent >> HEADERS & 1:
         _check_headers(records.column(HEADERS), limits)
     if not absent >> PRIORITY & 1:
@@ -65,10 +65,10 @@ def check_messages(batch: Batch, limits: Limits) -> None:
             _check_times(records.column(place), SCHEMA.names[place])
 
 
-def _check_lengths(column: pa.Array, field: str, bytes_max: int) -> None:
-    offsets = offsets_of(column)
+def check_lengths(column: pa.Array, field: str, bytes_max: int) -> None:
+    """Raise `LimitExceeded` if a value of a binary column is longer than its limit."""
     # Usually all of the column together is smaller than what one message may have: then no row needs a look.
-    if int(offsets[-1]) - int(offsets[0]) > bytes_max and (longest := int(np.diff(offsets).max())) > bytes_max:
+    if column.total_values_length > bytes_max and (longest := int(np.diff(offsets_of(column)).max())) > bytes_max:
         raise LimitExceeded(field, bytes_max, longest, setting=f"limits.{field}_bytes_max")
 
 
@@ -82,10 +82,10 @@ def _check_priorities(batch: Batch) -> None:
 def _check_times(column: pa.Array, field: str) -> None:
     if column.null_count:
         column = column.drop_null()
-    times = column.view(pa.int64()).to_numpy()
-    lowest, highest = int(times.min()), int(times.max())
-    if lowest < 0 or highest > TIME_US_MAX:
-        wrong = lowest if lowest < 0 else highest
+    # Read without a sign, a time before 1970 is larger than any other: one pass checks both ends.
+    times = np.frombuffer(column.buffers()[1], dtype=np.uint64, count=len(column), offset=column.offset * 8)
+    if int(times.max()) > TIME_US_MAX:
+        wrong = times.max().view(np.int64)
         raise InvalidMessage(field, f"is {wrong} µs since 1970, outside of 1970 to 9999")
 
 
