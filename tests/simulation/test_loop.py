@@ -232,7 +232,7 @@ def test_a_crash_runs_nothing_more_and_makes_no_noise():
 
 
 def test_a_crash_that_some_code_swallows_still_ends_the_life():
-    reached = []
+    reached: list[str] = []
 
     async def main():
         try:
