@@ -28,6 +28,10 @@ _CHECK_LABEL = b"sealane master key check v1"
 _CHECK_BYTES = 16
 
 
+class KeyDestroyed(KeyUnavailable):
+    """The key was given up on purpose (`Keyring.destroy`): what it sealed is gone for good."""
+
+
 class WrappedKey(NamedTuple):
     """A domain key as it is stored: sealed by the master key. `wrapped` is None once the key was destroyed."""
 
@@ -172,7 +176,7 @@ class Keyring:
         if found is not None and found[0] == domain:
             return found[1]
         if key_id in self._destroyed:
-            raise KeyUnavailable(
+            raise KeyDestroyed(
                 f"the keys of domain {self._destroyed[key_id]!r} were destroyed; its data is gone for good"
             )
         raise KeyUnavailable(

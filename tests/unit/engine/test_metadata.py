@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealane.engine.contract import PartitionKey
-from sealane.engine.local.manifest import KIND_JOURNAL, KIND_MESSAGES, CompactedFile, Place
+from sealane.engine.local.manifest import CompactedFile, Place
 from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.metadata_schema import METADATA_VERSION
+from sealane.engine.local.record import JOURNAL, MESSAGES
 from sealane.errors import FormatTooNew, StorageFailed, VersionMismatch
 from sealane.security.keys import WrappedKey
 
@@ -51,10 +52,9 @@ def directory(tmp_path):
     directory.close()
 
 
-def file(name: str, partition: PartitionKey = ORDERS, kind: str = KIND_MESSAGES, base: int = 0) -> CompactedFile:
-    return CompactedFile(
-        name, partition, kind, 1, True, 99, (Place(base, 2, 0, 50, 7, 2**64 - 1), Place(base + 2, 1, 50, 49, 9, 0))
-    )
+def file(name: str, partition: PartitionKey = ORDERS, kind: int = MESSAGES, base: int = 0) -> CompactedFile:
+    places = (Place(base, 2, 0, 50, 7, 2**64 - 1, 1), Place(base + 2, 1, 50, 49, 9, 0, 3))
+    return CompactedFile(name, partition, kind, 1, True, 99, base, base + 3, places)
 
 
 def test_boots_are_counted_over_restarts(directory):
@@ -155,13 +155,20 @@ def test_a_drop_takes_trim_and_compacted_files_with_it(directory):
 
 def test_a_compaction_swaps_files_at_once_and_remembers_what_to_delete(directory):
     metadata = directory.open()
-    metadata.apply_compaction([file("a"), file("j", kind=KIND_JOURNAL)], [], ["wal/1.wal"])
+    metadata.apply_compaction([file("a"), file("j", kind=JOURNAL)], [], ["wal/1.wal"])
     metadata.apply_compaction([file("b", base=0), file("b2", base=3)], ["a"], ["wal/2.wal"])
     metadata = directory.open()
-    assert metadata.manifest() == [file("j", kind=KIND_JOURNAL), file("b", base=0), file("b2", base=3)]
+    assert metadata.manifest() == [file("b", base=0), file("b2", base=3), file("j", kind=JOURNAL)]
     assert metadata.garbage() == ["a", "wal/1.wal", "wal/2.wal"]
     metadata.forget_garbage(["a", "wal/1.wal"])
     assert directory.open().garbage() == ["wal/2.wal"]
+
+
+def test_files_of_a_compaction_that_was_begun_and_not_applied_are_garbage(directory):
+    metadata = directory.open()
+    metadata.begin_compaction(["a", "a.draft", "b"])
+    metadata.apply_compaction([file("a")], [], [])
+    assert directory.open().garbage() == ["a.draft", "b"]
 
 
 def test_a_compaction_that_cannot_be_applied_leaves_everything_as_it_was(directory):
@@ -200,8 +207,8 @@ CREATE TABLE trims (domain TEXT, topic TEXT, incarnation INTEGER, partition INTE
 CREATE TABLE drops (domain TEXT, topic TEXT, incarnation INTEGER, partition INTEGER,
     PRIMARY KEY (domain, topic, incarnation, partition)) WITHOUT ROWID;
 CREATE TABLE compacted (name TEXT PRIMARY KEY, domain TEXT, topic TEXT, incarnation INTEGER, partition INTEGER,
-    kind TEXT NOT NULL, generation INTEGER NOT NULL, sealed INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    places BLOB NOT NULL) WITHOUT ROWID;
+    kind INTEGER NOT NULL, generation INTEGER NOT NULL, sealed INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    base INTEGER NOT NULL, stop INTEGER NOT NULL, places BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE domain_keys (key_id INTEGER PRIMARY KEY, domain TEXT NOT NULL, wrapped BLOB);
 CREATE TABLE master_key (check_value BLOB NOT NULL);
 INSERT INTO format VALUES (1);

@@ -9,23 +9,25 @@ from typing import NamedTuple
 
 from sealane.engine.contract import PartitionKey
 
-KIND_MESSAGES = "messages"
-KIND_JOURNAL = "journal"
-
-_PLACE = struct.Struct("<QIQIqQ")
+_PLACE = struct.Struct("<QIQQqQB")
 
 
 class Place(NamedTuple):
-    """Where one stored entry is in its file, and what is needed to find and check it."""
+    """Where the body of one stored entry is in its file, and what is needed to find and check it.
+
+    What lies between two places, or between the last one and the file's `stop`, was damaged and is gone.
+    """
 
     base: int
-    count: int
+    count: int  # type: ignore[assignment]  # it hides tuple.count, which nobody calls
     position: int
     length: int
     time_us: int
     """When the last message of it was committed."""
     checksum: int
     """xxh3_64 of the `length` bytes at `position`."""
+    flags: int
+    """As in `record` and `compacted`: how to read those bytes."""
 
     @property
     def stop(self) -> int:
@@ -39,19 +41,15 @@ class CompactedFile:
     name: str
     """Relative to the data directory."""
     partition: PartitionKey
-    kind: str
+    kind: int
+    """`record.MESSAGES` or `record.JOURNAL`."""
     generation: int
     sealed: bool
     file_bytes: int
+    base: int
+    stop: int
+    """The file stands for the offsets [base, stop), those included that damage has cost."""
     places: tuple[Place, ...] = field(repr=False)
-
-    @property
-    def base(self) -> int:
-        return self.places[0].base
-
-    @property
-    def stop(self) -> int:
-        return self.places[-1].stop
 
     @property
     def arrow(self) -> bool:

@@ -126,14 +126,29 @@ class Metadata:
         """Every compacted file in force, ordered by partition, kind and base offset."""
         with self._reading():
             rows = self._connection.execute(
-                "SELECT name, domain, topic, incarnation, partition, kind, generation, sealed, bytes, places "
-                "FROM compacted"
+                "SELECT name, domain, topic, incarnation, partition, kind, generation, sealed, bytes, "
+                "base, stop, places FROM compacted"
             ).fetchall()
         files = [
-            CompactedFile(row[0], PartitionKey(*row[1:5]), row[5], row[6], bool(row[7]), row[8], unpack_places(row[9]))
+            CompactedFile(
+                row[0],
+                PartitionKey(*row[1:5]),
+                row[5],
+                row[6],
+                bool(row[7]),
+                row[8],
+                row[9],
+                row[10],
+                unpack_places(row[11]),
+            )
             for row in rows
         ]
         return sorted(files, key=lambda file: (file.partition, file.kind, file.base))
+
+    def begin_compaction(self, names: Iterable[str]) -> None:
+        """Announce files that are about to be written: garbage until `apply_compaction` puts them in force."""
+        with self._transaction():
+            self._connection.executemany("INSERT OR IGNORE INTO garbage VALUES (?)", [(name,) for name in names])
 
     def apply_compaction(
         self, added: Iterable[CompactedFile], removed: Iterable[str], segments_done: Iterable[str]
@@ -143,11 +158,11 @@ class Metadata:
         The retired names are garbage from then on: delete them from disk, then call `forget_garbage`.
         """
         retired = list(removed)
+        rows = [_manifest_row(file) for file in added]
         with self._transaction():
             self._connection.executemany("DELETE FROM compacted WHERE name = ?", [(name,) for name in retired])
-            self._connection.executemany(
-                "INSERT INTO compacted VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [_manifest_row(file) for file in added]
-            )
+            self._connection.executemany("INSERT INTO compacted VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._connection.executemany("DELETE FROM garbage WHERE name = ?", [row[:1] for row in rows])
             self._connection.executemany(
                 "INSERT OR IGNORE INTO garbage VALUES (?)", [(name,) for name in (*retired, *segments_done)]
             )
@@ -244,6 +259,8 @@ def _manifest_row(file: CompactedFile) -> tuple[object, ...]:
         file.generation,
         int(file.sealed),
         file.file_bytes,
+        file.base,
+        file.stop,
         pack_places(file.places),
     )
 

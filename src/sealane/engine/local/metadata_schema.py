@@ -21,8 +21,8 @@ _TABLES = (
     "CREATE TABLE drops (domain TEXT, topic TEXT, incarnation INTEGER, partition INTEGER,"
     " PRIMARY KEY (domain, topic, incarnation, partition)) WITHOUT ROWID",
     "CREATE TABLE compacted (name TEXT PRIMARY KEY, domain TEXT, topic TEXT, incarnation INTEGER, partition INTEGER,"
-    " kind TEXT NOT NULL, generation INTEGER NOT NULL, sealed INTEGER NOT NULL, bytes INTEGER NOT NULL,"
-    " places BLOB NOT NULL) WITHOUT ROWID",
+    " kind INTEGER NOT NULL, generation INTEGER NOT NULL, sealed INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+    " base INTEGER NOT NULL, stop INTEGER NOT NULL, places BLOB NOT NULL) WITHOUT ROWID",
     # What still has to be deleted from disk once the transaction that made it superfluous is durable.
     "CREATE TABLE garbage (name TEXT PRIMARY KEY) WITHOUT ROWID",
     "CREATE TABLE domain_keys (key_id INTEGER PRIMARY KEY, domain TEXT NOT NULL, wrapped BLOB)",
