@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "sealane"
+
+
+def expect_none(problems: Iterable[str]) -> None:
+    """Fail with all of the problems, one a line, if there are any."""
+    found = list(problems)
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
 
 
 @dataclass(frozen=True)
@@ -69,10 +79,10 @@ def imports(module: Module) -> list[Import]:
             base = _absolute(module, node)
             found.extend(Import(f"{base}.{alias.name}", node.lineno, eager) for alias in node.names)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for child in node.body:
-                visit(child, False)
-            for child in node.orelse:
-                visit(child, eager)
+            for statement in node.body:
+                visit(statement, False)
+            for statement in node.orelse:
+                visit(statement, eager)
             return
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             eager = False

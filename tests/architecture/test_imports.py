@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.architecture.source import Module, imports, module_from_text, modules
+from tests.architecture.source import Module, expect_none, imports, module_from_text, modules
 
 # Each part may import itself and the parts of earlier lines; parts of one line do not know each other.
 LAYERS: tuple[frozenset[str], ...] = (
@@ -29,9 +29,9 @@ CORE = frozenset({"message", "delivery", "routing"})
 # fmt: off
 FORBIDDEN_MODULES = frozenset({
     "_thread", "asyncio", "builtins", "concurrent", "fcntl", "glob", "http", "importlib", "io", "logging", "mmap",
-    "multiprocessing", "os", "pathlib", "queue", "random", "sched", "secrets", "select", "selectors", "shutil", "signal",
-    "socket", "socketserver", "sqlite3", "ssl", "structlog", "subprocess", "tempfile", "threading", "time", "urllib",
-    "uvloop",
+    "multiprocessing", "os", "pathlib", "queue", "random", "sched", "secrets", "select", "selectors", "shutil",
+    "signal", "socket", "socketserver", "sqlite3", "ssl", "structlog", "subprocess", "tempfile", "threading", "time",
+    "urllib", "uvloop",
     "numpy.random", "pyarrow.csv", "pyarrow.dataset", "pyarrow.feather", "pyarrow.flight", "pyarrow.fs", "pyarrow.orc",
     "pyarrow.parquet",
     "uuid.getnode", "uuid.uuid1", "uuid.uuid4", "uuid.uuid6", "uuid.uuid7",
@@ -92,11 +92,11 @@ def impurities(module: Module) -> list[str]:
 
 
 def test_imports_point_from_the_shell_to_the_core() -> None:
-    assert [problem for module in modules() for problem in wrong_directions(module)] == []
+    expect_none(problem for module in modules() for problem in wrong_directions(module))
 
 
 def test_the_core_has_no_io_no_clock_and_no_randomness() -> None:
-    assert [problem for module in modules() if module.layer in CORE for problem in impurities(module)] == []
+    expect_none(problem for module in modules() if module.layer in CORE for problem in impurities(module))
 
 
 @pytest.mark.parametrize(
