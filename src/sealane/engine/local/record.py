@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     partition: PartitionKey
     epoch: int
     base: int
-    count: int
+    count: int  # type: ignore[assignment]  # it hides tuple.count, which nobody calls
     body_bytes: int
     body_checksum: int
 

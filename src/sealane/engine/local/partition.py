@@ -1,0 +1,67 @@
+"""One partition as the local engine knows it while it runs."""
+
+from __future__ import annotations
+
+from sealane.engine.contract import Append, Opened, PartitionKey
+from sealane.engine.local.index import LogIndex
+from sealane.engine.local.record import MESSAGES
+from sealane.engine.local.tail import LogTail
+from sealane.errors import Fenced, OffsetMismatch
+
+
+class PartitionLogs:
+    """A partition's two logs: what is durable (`messages`, `journal`), and where the next append must land.
+
+    The two differ by what has been called and is not durable yet.
+    """
+
+    __slots__ = ("epoch", "journal", "key", "messages", "next_journal", "next_offset", "sealed", "tail")
+
+    def __init__(self, key: PartitionKey) -> None:
+        self.key = key
+        self.epoch = 0
+        """0: nobody has opened it since the engine started."""
+        self.sealed = True
+        self.messages = LogIndex()
+        self.journal = LogIndex()
+        self.tail = LogTail()
+        self.next_offset = 0
+        self.next_journal = 0
+
+    def log(self, kind: int) -> LogIndex:
+        return self.messages if kind == MESSAGES else self.journal
+
+    def reserve(self, append: Append) -> None:
+        """Check that the append may land, and take its place. Raises without having changed anything."""
+        if append.epoch != self.epoch:
+            raise Fenced(str(self.key), append.epoch, self.epoch)
+        batch = append.batch
+        if batch is not None and append.batch_offset != self.next_offset:
+            raise OffsetMismatch(str(self.key), append.batch_offset, self.next_offset)
+        if append.journal is not None:
+            if append.journal_offset != self.next_journal:
+                raise OffsetMismatch(f"journal of {self.key}", append.journal_offset, self.next_journal)
+            self.next_journal += 1
+        if batch is not None:
+            self.next_offset += len(batch)
+
+    def forget_reserved(self) -> None:
+        """What was called and did not land is not going to."""
+        self.next_offset = self.messages.end
+        self.next_journal = self.journal.end
+
+    def trim(self, messages_before: int, journal_before: int) -> None:
+        self.messages.trim(messages_before)
+        self.journal.trim(journal_before)
+        self.tail.trim(messages_before)
+
+    def opened(self, epoch: int) -> Opened:
+        return Opened(
+            epoch=epoch,
+            start=self.messages.start,
+            end=self.messages.end,
+            journal_start=self.journal.start,
+            journal_end=self.journal.end,
+            lost=self.messages.lost(),
+            journal_lost=self.journal.lost(),
+        )

@@ -1,0 +1,50 @@
+"""How much of the disk the engine uses, and whether it may use more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from sealane.engine.local.settings import StorageSettings
+from sealane.errors import StorageFull
+
+
+class Space:
+    """Counts the bytes of all log files, as they are allocated. `full` says why publishes are refused, if they are."""
+
+    def __init__(self, settings: StorageSettings, free_bytes: Callable[[], int]) -> None:
+        self._settings = settings
+        self._free_bytes = free_bytes
+        self._sizes: dict[str, int] = {}
+        # Segments are prepared on one thread while commits fill them on another.
+        self._lock = threading.Lock()
+        self.bytes_used = 0
+        self.full: StorageFull | None = None
+
+    def hold(self, name: str, size: int) -> None:
+        """A file of this name takes `size` bytes now."""
+        with self._lock:
+            self.bytes_used += size - self._sizes.get(name, 0)
+            self._sizes[name] = size
+
+    def renamed(self, old: str, new: str) -> None:
+        with self._lock:
+            self._sizes[new] = self._sizes.pop(old)
+
+    def release(self, name: str) -> None:
+        with self._lock:
+            self.bytes_used -= self._sizes.pop(name, 0)
+
+    def lacking(self, more_bytes: int) -> StorageFull | None:
+        """What would be exceeded by `more_bytes` more; None when there is room."""
+        limit = self._settings.disk_bytes_max
+        if limit is not None and self.bytes_used + more_bytes > limit:
+            return StorageFull(self.bytes_used, limit)
+        free = self._free_bytes()
+        if free < more_bytes + self._settings.disk_free_bytes_min:
+            return self.exhausted(free)
+        return None
+
+    def exhausted(self, free_bytes: int = 0) -> StorageFull:
+        """The refusal when it is the disk itself that has no room."""
+        return StorageFull(self.bytes_used, self.bytes_used + free_bytes, "the disk")

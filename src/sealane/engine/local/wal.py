@@ -1,0 +1,189 @@
+"""The write-ahead log: the active segment that records are appended to, and the one prepared to follow it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sealane.engine.local import record
+from sealane.engine.local.files import File, Files
+from sealane.engine.local.index import SegmentIndex
+from sealane.engine.local.record import Bytes, Entry
+from sealane.engine.local.segment import HEADER_BYTES, SPARE_NAME, WAL_DIRECTORY, SegmentHeader, segment_name
+from sealane.engine.local.settings import StorageSettings
+from sealane.engine.local.space import Space
+
+_GROWTH = 4
+"""How much longer than the last a segment is, until it reaches its full length."""
+_FILL_STEP_BYTES = 4 << 20
+"""How much is zero-filled and synced at once: commits that share the disk do not wait long behind it."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """One segment, as long as anything in it is of use. `index` has what has landed in it."""
+
+    number: int
+    """What index rows call this file."""
+    name: str
+    header: SegmentHeader
+    capacity: int
+    index: SegmentIndex
+    end: int = 0
+    """Where the next record goes; 0: not even the header is written."""
+    indexed: bool = field(default=False)
+    """Whether its index has been saved beside it."""
+
+
+class Written(NamedTuple):
+    """Where a record landed. It is durable."""
+
+    segment: Segment
+    time_us: int
+    places: list[tuple[Entry, int]]
+
+
+class Wal:
+    """Appends records. `write` may run on any thread, one call at a time; the rest belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        files: Files,
+        settings: StorageSettings,
+        space: Space,
+        *,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        number: Callable[[], int],
+        next_sequence: int,
+        last_time_us: int = 0,
+        active: Segment | None = None,
+    ) -> None:
+        self._files = files
+        self._settings = settings
+        self._space = space
+        self._clock = clock
+        self._entropy = entropy
+        self._number = number
+        self._next_sequence = next_sequence
+        self._time_us = last_time_us
+        self._spare: tuple[File, int] | None = None
+        self._filling: File | None = None
+        self._file = files.open(active.name) if active is not None else None
+        self.active = active
+        self.closed: list[Segment] = []
+        """Segments that a write has filled, oldest first; whoever looks after them takes them from here."""
+
+    @property
+    def room_bytes(self) -> int:
+        """What still fits into the active segment."""
+        return self.active.capacity - max(self.active.end, HEADER_BYTES) if self.active is not None else 0
+
+    @property
+    def spare_ready(self) -> bool:
+        return self._spare is not None
+
+    @property
+    def spare_bytes(self) -> int:
+        """How long the next segment is to be."""
+        if self.active is None:
+            return min(self._settings.segment_bytes_first, self._settings.segment_bytes)
+        return min(self._settings.segment_bytes, _GROWTH * self.active.capacity)
+
+    def write(self, entries: Sequence[tuple[Entry, Bytes]]) -> Written:
+        """Append one record and return once it is durable. After an `OSError` the log must not be written again.
+
+        `StorageFull` comes before anything has reached the disk: the log is as it was.
+        """
+        time_us = self._time_us = max(self._time_us, self._clock())
+        segment, file = self.active, self._file
+        if segment is not None and file is not None:
+            buffers, head = record.encode_record(self._next_sequence, segment.header.nonce, time_us, entries)
+            if head.record_bytes > self.room_bytes:
+                segment = None
+        if segment is None or file is None:
+            nonce = self._entropy(record.NONCE_BYTES)
+            buffers, head = record.encode_record(self._next_sequence, nonce, time_us, entries)
+            segment, file = self._next_segment(nonce, time_us, HEADER_BYTES + head.record_bytes)
+        if segment.end == 0:
+            buffers.insert(0, segment.header.encode())
+        self._write_or_cut(file, segment.end, buffers)
+        file.sync()
+        start = segment.end or HEADER_BYTES
+        segment.end = start + head.record_bytes
+        segment.index.last_sequence = head.sequence
+        segment.index.time_us = time_us
+        self._next_sequence += 1
+        return Written(segment, time_us, [(entry, start + position) for entry, position in head.bodies()])
+
+    def fill_spare(self) -> bool:
+        """Prepare a part of the next segment; True once it is ready. Blocking; an `OSError` leaves nothing behind."""
+        if self._spare is not None:
+            return True
+        wanted = self.spare_bytes
+        file = self._filling
+        if file is None:
+            file = self._filling = self._files.open(SPARE_NAME, create=True)
+        try:
+            file.zero_fill(min(wanted, file.size + _FILL_STEP_BYTES))
+        except OSError:
+            self.discard_spare()
+            raise
+        size = file.size
+        self._space.hold(SPARE_NAME, size)
+        if size < wanted:
+            return False
+        self._filling = None
+        self._spare = (file, size)
+        return True
+
+    def discard_spare(self) -> None:
+        """Give the space of a half-prepared segment back."""
+        if self._filling is not None:
+            self._filling.close()
+            self._filling = None
+            self._files.remove(SPARE_NAME)
+            self._space.release(SPARE_NAME)
+
+    def close(self) -> None:
+        for file in (self._file, self._filling, self._spare[0] if self._spare is not None else None):
+            if file is not None:
+                file.close()
+        self._file = self._filling = self._spare = None
+
+    def _write_or_cut(self, file: File, position: int, buffers: list[Bytes]) -> None:
+        try:
+            file.write_at(position, buffers)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            # Only a part was written and nothing was promised: without that part the log is as it was.
+            file.truncate(position)
+            raise self._space.exhausted() from error
+
+    def _next_segment(self, nonce: bytes, time_us: int, bytes_min: int) -> tuple[Segment, File]:
+        name = segment_name(self._next_sequence)
+        spare = self._spare
+        if spare is not None and spare[1] >= bytes_min:
+            self._spare = None
+            file, capacity = spare
+            self._files.rename(SPARE_NAME, name)
+            self._space.renamed(SPARE_NAME, name)
+        else:
+            # The spare is not ready, or this record is larger than any: the file grows as it is written.
+            capacity = max(bytes_min, self.spare_bytes)
+            lacking = self._space.lacking(capacity)
+            if lacking is not None:
+                raise lacking
+            file = self._files.open(name, create=True)
+            self._files.sync_directory(WAL_DIRECTORY)
+            self._space.hold(name, capacity)
+        if self.active is not None and self._file is not None:
+            self._file.close()
+            self.closed.append(self.active)
+        header = SegmentHeader(record.FORMAT, nonce, self._next_sequence, time_us)
+        segment = Segment(self._number(), name, header, capacity, SegmentIndex(self._next_sequence))
+        self.active, self._file = segment, file
+        return segment, file
