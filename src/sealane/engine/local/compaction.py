@@ -6,7 +6,7 @@ replaces, so that a crash at any point leaves either the old files or the new on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,12 +84,21 @@ def compact(
     return CompactionResult(added, run.bytes_in, run.bytes_out, tuple(run.skipped))
 
 
-def remove_garbage(files: Files, metadata: Metadata) -> list[str]:
-    """Delete superseded files and those of abandoned compactions; returns their names. Safe to repeat after a crash."""
-    names = metadata.garbage()
+def remove_garbage(files: Files, metadata: Metadata, *, keep: Set[str] = frozenset()) -> list[str]:
+    """Delete superseded files and those of abandoned compactions; returns their names. Safe to repeat after a crash.
+
+    Those in `keep` (someone still reads them) stay garbage, for the next time.
+    """
+    names = [name for name in metadata.garbage() if name not in keep]
+    directories = set()
     for name in names:
         if files.exists(name):
             files.remove(name)
+            directories.add(name.rpartition("/")[0])
+    # A removal that is not yet durable can be undone by a power loss. Forgetting the name before that would bring a
+    # replaced segment back as if it were in force, with messages that were trimmed since.
+    for directory in sorted(directories):
+        files.sync_directory(directory)
     if names:
         metadata.forget_garbage(names)
     return names

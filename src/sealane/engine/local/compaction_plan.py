@@ -24,6 +24,9 @@ With a thousand partitions each compaction brings a little to each; rewriting me
 wear the disk out. This way a log keeps a handful of small files, and a message is rewritten a few times at most.
 """
 
+TINY_FILE_BYTES = 64 << 10
+"""Files below this are merged whatever the new data brings: rewriting one costs no more than opening it."""
+
 FILE_BYTES_MAX = 256 << 20
 """A new file takes no more input than this, so that retention, which removes whole files, gives space back in time."""
 
@@ -153,8 +156,9 @@ def _small_neighbours(older: Sequence[CompactedFile], fresh_bytes: int, sealed: 
     gathered = fresh_bytes
     taken: list[CompactedFile] = []
     for file in sorted(older, key=lambda file: file.base, reverse=True):
+        worth_it = min(SMALL_FILE_BYTES, max(TINY_FILE_BYTES, MERGE_RATIO * gathered))
         # A topic that changed its mind about sealing keeps its older files as they are.
-        if file.sealed != sealed or file.file_bytes >= min(SMALL_FILE_BYTES, MERGE_RATIO * gathered):
+        if file.sealed != sealed or file.file_bytes >= worth_it:
             break
         gathered += file.file_bytes
         taken.append(file)

@@ -1,0 +1,115 @@
+"""A compaction that ends anywhere, by a crash, a power loss or a failing disk, leaves everything readable."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+
+from sealane.engine.local.record import JOURNAL
+from sealane.errors import StorageError
+from sealane.message import Limits, Stamp, from_payloads
+from tests.simulation.disk import DiskFault, DiskFaultKind, SimDisk
+from tests.simulation.ends import Crashed
+from tests.unit.engine.small_store import CARTS, ORDERS, SmallStore
+
+
+def batch(*payloads: bytes):
+    return from_payloads(payloads, Stamp(1_700_000_000_000_000, bytes(16)), limits=Limits())
+
+
+def written() -> SimDisk:
+    """A disk with an older compacted file, two closed segments, and a trim."""
+    disk = SimDisk(random.Random(1))
+    store = SmallStore(disk.mount())
+    store.segment([(ORDERS, [batch(b"a", b"b")]), (ORDERS, [b"0"])], [(CARTS, [batch(b"c")])])
+    store.compact()
+    store.segment([(ORDERS, [batch(b"d", b"e")]), (ORDERS, [b"1", b"2"])])
+    store.segment([(CARTS, [batch(b"f")])], sealed=False)
+    store.metadata.save_trim(ORDERS, 1, 1)
+    store.close()
+    return disk
+
+
+def readable(store: SmallStore) -> list[object]:
+    return [
+        (
+            partition,
+            store.messages(partition),
+            store.journal(partition),
+            store.end(partition),
+            store.end(partition, JOURNAL),
+        )
+        for partition in (ORDERS, CARTS)
+    ]
+
+
+def operations_of_a_compaction() -> int:
+    disk = written()
+    store = SmallStore(disk.mount())
+    before = disk.operations
+    store.compact()
+    return disk.operations - before
+
+
+OPERATIONS = operations_of_a_compaction()
+
+
+def test_a_compaction_is_many_operations():
+    assert OPERATIONS > 15
+
+
+@pytest.mark.parametrize("kind", ["crash_before", "crash_after", "torn_write"])
+@pytest.mark.parametrize("operation", range(1, OPERATIONS + 1))
+def test_a_crash_at_any_operation_leaves_the_old_truth_or_the_new(kind: DiskFaultKind, operation: int):
+    disk = written()
+    store = SmallStore(disk.mount())
+    before = readable(store)
+    disk.arm(DiskFault(kind, disk.operations + operation))
+    with suppress(Crashed):
+        store.compact()
+    disk.disarm()
+    disk.lose_power()
+
+    store = SmallStore(disk.mount())
+    assert readable(store) == before
+    store.compact()
+    assert readable(store) == before
+    assert store.metadata.garbage() == []
+    # Nothing is left that metadata does not know: no drafts, no orphans, no replaced segments.
+    files = {name for name in disk.directory.names if name.startswith(("compacted/", "wal/"))}
+    assert files == {file.name for file in store.metadata.manifest()}
+    disk.close()
+
+
+@pytest.mark.parametrize("kind", ["write_error", "sync_error"])
+@pytest.mark.parametrize("operation", range(1, OPERATIONS + 1))
+def test_a_disk_that_fails_under_a_compaction_costs_nothing(kind: DiskFaultKind, operation: int):
+    disk = written()
+    store = SmallStore(disk.mount())
+    before = readable(store)
+    disk.arm(DiskFault(kind, disk.operations + operation))
+    with suppress(OSError, StorageError):
+        store.compact()
+    disk.disarm()
+    store.close()
+    store = SmallStore(disk.mount())
+    assert readable(store) == before
+    store.compact()
+    assert readable(store) == before
+    disk.close()
+
+
+def test_a_full_disk_ends_a_compaction_and_the_next_one_succeeds():
+    disk = written()
+    store = SmallStore(disk.mount())
+    before = readable(store)
+    disk.capacity_bytes = disk.used_bytes + 100
+    with pytest.raises(OSError, match="No space"):
+        store.compact()
+    assert readable(store) == before
+    disk.capacity_bytes = None
+    store.compact()
+    assert readable(store) == before
+    disk.close()
