@@ -11,7 +11,7 @@ WORKERS ?= 2
 ARGS ?=
 
 BIN := .venv/bin
-CODE := $(wildcard src tests bench examples)
+CODE := $(foreach folder,src tests bench examples,$(if $(shell find $(folder) -name '*.py' -print -quit 2>/dev/null),$(folder)))
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 16
@@ -28,7 +28,7 @@ check: lint ## lint, types, and the tests of the architecture
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check --quiet $(CODE) || { echo 'make lint: ruff found the above; `make format` mends what it can' >&2; exit 1; }
 	@$(BIN)/ruff format --check --quiet $(CODE) || { echo 'make lint: run `make format`' >&2; exit 1; }
-	@$(BIN)/mypy --no-error-summary || { echo 'make lint: mypy found the above' >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary $(CODE) || { echo 'make lint: mypy found the above' >&2; exit 1; }
 
 format: setup ## format the code and mend what ruff can
 	@$(BIN)/ruff check --quiet --fix-only $(CODE)
