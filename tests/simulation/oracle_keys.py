@@ -1,0 +1,151 @@
+"""The oracle of key-shared subscriptions: a key has one consumer at a time, and its messages come in order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tests.simulation.history import (
+    AckCalled,
+    AckConfirmed,
+    ClockJumped,
+    Dead,
+    Entry,
+    Granted,
+    Message,
+    Nacked,
+    Place,
+    PublishAcked,
+    Sought,
+    Started,
+    Subscribed,
+    TransactionCalled,
+)
+from tests.simulation.oracle_log import published
+
+
+class Lane(NamedTuple):
+    """One key of one partition, as one subscription sees it."""
+
+    topic: str
+    subscription: str
+    partition: int
+    key: str
+
+
+class _State:
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[str, float]] = {}
+        """Offset → who has it, and until when for sure."""
+        self.waiting: set[int] = set()
+        """Offsets that must come before any later one does."""
+        self.seen: set[int] = set()
+
+    def settle(self, offset: int) -> None:
+        self.held.pop(offset, None)
+        self.waiting.discard(offset)
+        self.seen.add(offset)
+
+    def go_back(self, offsets: Iterable[int]) -> None:
+        for offset in list(offsets):
+            del self.held[offset]
+            self.waiting.add(offset)
+
+
+class _Keys:
+    """Follows every lane of every key-shared subscription through the history."""
+
+    def __init__(self, history: Sequence[Entry]) -> None:
+        self.messages = published(history)
+        self.shared = {
+            (e.topic, e.subscription): e for _, _, e in history if isinstance(e, Subscribed) and e.mode == "key-shared"
+        }
+        self.dead = {(e.subscription, e.place) for _, _, e in history if isinstance(e, Dead)}
+        self.lanes: defaultdict[Lane, _State] = defaultdict(_State)
+        self.keys: dict[Place, str] = {}
+
+    def lane(self, subscription: str, place: Place) -> Lane | None:
+        key = self.keys.get(place)
+        if key is None or (place.topic, subscription) not in self.shared:
+            return None
+        return Lane(place.topic, subscription, place.partition, key)
+
+    def publish(self, place: Place, message: Message) -> None:
+        if message.key is None:
+            return
+        self.keys[place] = message.key
+        for (topic, subscription), subscribed in self.shared.items():
+            ordered = message.plain and not message.may_expire and (subscription, place) not in self.dead
+            wanted = subscribed.from_start and subscribed.only_key in (None, message.key)
+            if topic == place.topic and ordered and wanted:
+                state = self.lanes[Lane(topic, subscription, place.partition, message.key)]
+                if place.offset not in state.seen:
+                    state.waiting.add(place.offset)
+
+    def go_back(self, lane: Lane, offsets: Iterable[int]) -> None:
+        """Return them; those that died count as settled, since no one can tell from outside when they did."""
+        state = self.lanes[lane]
+        for offset in list(offsets):
+            if (lane.subscription, Place(lane.topic, lane.partition, offset)) in self.dead:
+                state.settle(offset)
+            elif offset in state.held:
+                state.go_back([offset])
+
+    def grant(self, event: Granted, at: float) -> Iterator[str]:
+        message = self.messages.get(event.label)
+        if message is None or message.key is None or not message.plain or message.may_expire:
+            return
+        self.keys[event.place] = message.key
+        lane = self.lane(event.subscription, event.place)
+        if lane is None:
+            return
+        state = self.lanes[lane]
+        # A lease that ran out may or may not have been noticed by the node yet: nothing is claimed about it.
+        state.held = {offset: holder for offset, holder in state.held.items() if at < holder[1]}
+        what = f"key {message.key!r}: {event.label} at {event.place} came to {event.session} at {at:.6f}"
+        others = {session for session, _ in state.held.values() if session != event.session}
+        if others:
+            yield f"{what} while {', '.join(sorted(others))} held messages of that key"
+        earlier = [offset for offset in state.waiting if offset < event.place.offset]
+        if earlier:
+            yield f"{what} before offset {min(earlier)}"
+        state.settle(event.place.offset)
+        state.held[event.place.offset] = (event.session, event.held_until or at)
+
+
+def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
+    """In a key-shared subscription one session at a time has a key's messages, and has them in order.
+
+    When a message goes back, by a nack or with the process, the later ones of its key that were out go back with it.
+    """
+    keys = _Keys(history)
+    for entry in history if keys.shared else ():
+        event = entry.event
+        match event:
+            case PublishAcked():
+                for label, place in zip(event.labels, event.places, strict=True):
+                    keys.publish(place, keys.messages[label])
+            case Granted():
+                yield from keys.grant(event, entry.at)
+            case AckCalled() | AckConfirmed():
+                for place in event.places:
+                    if lane := keys.lane(event.subscription, place):
+                        keys.lanes[lane].settle(place.offset)
+            case TransactionCalled():
+                for subscription, place in event.acks:
+                    if lane := keys.lane(subscription, place):
+                        keys.lanes[lane].settle(place.offset)
+            case Nacked():
+                for place in event.places:
+                    if lane := keys.lane(event.subscription, place):
+                        keys.go_back(lane, [offset for offset in keys.lanes[lane].held if offset >= place.offset])
+            case Started():
+                for lane, state in keys.lanes.items():
+                    keys.go_back(lane, list(state.held))
+            case ClockJumped():
+                for state in keys.lanes.values():
+                    state.held.clear()
+            case Sought():
+                for lane in [k for k in keys.lanes if k[:2] == (event.topic, event.subscription)]:
+                    del keys.lanes[lane]

@@ -1,0 +1,189 @@
+"""Oracles over what was published and what the log holds in the end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from tests.simulation.history import (
+    Damaged,
+    DeclaredLost,
+    Entry,
+    Granted,
+    Logged,
+    LogRead,
+    Measured,
+    Message,
+    Place,
+    PublishAcked,
+    PublishCalled,
+    PublishRefused,
+    TransactionAborted,
+    TransactionCalled,
+    TransactionCommitted,
+)
+
+
+def no_acknowledged_loss(history: Sequence[Entry]) -> Iterator[str]:
+    """Every message whose publish was acknowledged is at its place in the log, unless that was declared damaged."""
+    read = {(e.topic, e.partition): e for _, _, e in history if isinstance(e, LogRead)}
+    logged = {e.place: e for _, _, e in history if isinstance(e, Logged)}
+    lost = lost_places(history)
+    for entry in history:
+        if not isinstance(entry.event, PublishAcked):
+            continue
+        for label, place in zip(entry.event.labels, entry.event.places, strict=True):
+            span = read.get((place.topic, place.partition))
+            if span is None or place.offset < span.start or lost(place):
+                continue
+            found = logged.get(place)
+            if found is None:
+                yield f"{label} was acknowledged at {place} (at {entry.at:.6f}) and is not in the log"
+            elif found.label != label:
+                yield f"{label} was acknowledged at {place} (at {entry.at:.6f}) and {found.label} is there"
+
+
+def damage_is_declared_only_after_damage(history: Sequence[Entry]) -> Iterator[str]:
+    """The broker declares offsets lost only when data has rotted."""
+    damaged = False
+    for entry in history:
+        damaged = damaged or isinstance(entry.event, Damaged)
+        if isinstance(entry.event, DeclaredLost) and not damaged:
+            yield f"declared lost although nothing was damaged: {entry.event}"
+
+
+def nothing_invented(history: Sequence[Entry]) -> Iterator[str]:
+    """Whatever is delivered or logged was published, byte for byte, and not refused or aborted."""
+    called: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    acknowledged: set[str] = set()
+    in_transaction: dict[str, tuple[str, ...]] = {}
+    for _, _, event in history:
+        match event:
+            case PublishCalled():
+                called.update(message.label for message in event.messages)
+            case TransactionCalled():
+                in_transaction[event.id] = tuple(message.label for message in event.messages)
+                called.update(in_transaction[event.id])
+            case PublishRefused():
+                refused.update(event.labels)
+            case TransactionAborted():
+                refused.update(in_transaction.get(event.id, ()))
+            case PublishAcked():
+                acknowledged.update(event.labels)
+    for entry in history:
+        event = entry.event
+        if not isinstance(event, Granted | Logged):
+            continue
+        what = f"{event.label} at {event.place} ({type(event).__name__.lower()} at {entry.at:.6f})"
+        if not event.intact:
+            yield f"{what} is not what was published"
+        elif not called[event.label]:
+            yield f"{what} was never published"
+        elif called[event.label] <= refused[event.label] and event.label not in acknowledged:
+            yield f"{what} was refused each time it was published"
+
+
+def stored_once(history: Sequence[Entry]) -> Iterator[str]:
+    """A message with an id of its own is in the log once; others at most as often as they were published."""
+    allowed: Counter[tuple[str, str]] = Counter()
+    once: set[str] = set()
+    for _, _, event in history:
+        if isinstance(event, PublishCalled):
+            allowed.update((event.topic, message.label) for message in event.messages)
+            once.update(message.label for message in event.messages if message.once)
+    places: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
+    for _, _, event in history:
+        if isinstance(event, Logged | Granted):
+            places[event.place.topic, event.label].add(event.place)
+    for (topic, label), found in places.items():
+        limit = 1 if label in once else allowed[topic, label]
+        if limit and len(found) > limit:
+            yield f"{label} is stored {len(found)} times, at {', '.join(map(str, sorted(found)))}; {limit} is the most"
+
+
+def producer_order(history: Sequence[Entry]) -> Iterator[str]:
+    """What a producer published after an acknowledgement lies behind what was acknowledged."""
+    acked: dict[tuple[str, str, int], int] = {}
+    floor: dict[tuple[str, tuple[str, ...]], dict[tuple[str, str, int], int]] = {}
+    for entry in history:
+        event = entry.event
+        if isinstance(event, PublishCalled):
+            labels = tuple(message.label for message in event.messages)
+            if not any(message.once for message in event.messages):
+                # A repeated message keeps its first place, so that only those sent once have an order.
+                floor[event.producer, labels] = {k: v for k, v in acked.items() if k[0] == event.producer}
+        elif isinstance(event, PublishAcked):
+            before = floor.pop((event.producer, event.labels), {})
+            for label, place in zip(event.labels, event.places, strict=True):
+                log = (event.producer, place.topic, place.partition)
+                if place.offset <= before.get(log, -1):
+                    yield f"{label} landed at {place}, before what {event.producer} had published earlier"
+                acked[log] = max(acked.get(log, -1), place.offset)
+
+
+def transactions_all_or_nothing(history: Sequence[Entry]) -> Iterator[str]:
+    """A transaction's messages are all in the log, once, or none is; the outcome its caller was told is true."""
+    called: dict[str, TransactionCalled] = {}
+    committed: set[str] = set()
+    aborted: set[str] = set()
+    count: Counter[str] = Counter()
+    ends_read = False
+    lost = lost_places(history)
+    for _, _, event in history:
+        match event:
+            case TransactionCalled():
+                called[event.id] = event
+            case TransactionCommitted():
+                committed.add(event.id)
+            case TransactionAborted():
+                aborted.add(event.id)
+            case Logged():
+                count[event.label] += 1
+            case LogRead():
+                ends_read = True
+    if not ends_read:
+        return
+    for id, transaction in called.items():
+        found = {message.label: count[message.label] for message in transaction.messages}
+        missing = [label for label, times in found.items() if not times]
+        if repeated := [label for label, times in found.items() if times > 1]:
+            yield f"transaction {id}: {', '.join(repeated)} became visible more than once"
+        elif missing and len(missing) < len(found) and not lost.any:
+            yield f"transaction {id}: half of it is there; {', '.join(missing)} is not"
+        elif missing and id in committed and not lost.any:
+            yield f"transaction {id} was committed and {', '.join(missing)} is not there"
+        elif found and not missing and id in aborted and id not in committed:
+            yield f"transaction {id} was aborted and {', '.join(found)} is there"
+
+
+def memory_bounded(history: Sequence[Entry]) -> Iterator[str]:
+    """Nothing that was measured is above its limit."""
+    for entry in history:
+        if isinstance(entry.event, Measured) and entry.event.value > entry.event.limit:
+            yield f"{entry.event.name} is {entry.event.value:g} at {entry.at:.6f}; the limit is {entry.event.limit:g}"
+
+
+class lost_places:  # noqa: N801 - it reads as the question it answers: lost(place)
+    """Which places the broker declared lost. (Whether it had a reason to is another oracle's question.)"""
+
+    def __init__(self, history: Sequence[Entry]) -> None:
+        self._spans = [entry.event for entry in history if isinstance(entry.event, DeclaredLost)]
+
+    @property
+    def any(self) -> bool:
+        return bool(self._spans)
+
+    def __call__(self, place: Place) -> bool:
+        return any(
+            (span.topic, span.partition) == place[:2] and span.start <= place.offset < span.stop for span in self._spans
+        )
+
+
+def published(history: Sequence[Entry]) -> dict[str, Message]:
+    """Every message that anyone tried to publish, by label."""
+    found: dict[str, Message] = {}
+    for _, _, event in history:
+        if isinstance(event, PublishCalled | TransactionCalled):
+            found.update((message.label, message) for message in event.messages)
+    return found
