@@ -71,18 +71,28 @@ class Batch:
     `records` has exactly `SCHEMA`. Who makes a batch vouches for that and for its content, as builders and `decode` do.
     """
 
-    __slots__ = ("_absent", "_nbytes", "_traits", "meta", "records")
+    __slots__ = ("_absent", "_nbytes", "_traits", "exact", "meta", "records")
 
     records: pa.RecordBatch
     meta: BatchMeta
+    exact: bool
+    """Whether the buffers are known to hold these messages and nothing beside them, as those of a slice do not."""
     _absent: int | None
     _nbytes: int | None
     _traits: Traits | None
 
-    def __init__(self, records: pa.RecordBatch, meta: BatchMeta = DEFAULT_META, *, absent: int | None = None) -> None:
+    def __init__(
+        self,
+        records: pa.RecordBatch,
+        meta: BatchMeta = DEFAULT_META,
+        *,
+        absent: int | None = None,
+        exact: bool = False,
+    ) -> None:
         put = object.__setattr__
         put(self, "records", records)
         put(self, "meta", meta)
+        put(self, "exact", exact)
         put(self, "_absent", absent)
         put(self, "_nbytes", None)
         put(self, "_traits", None)
@@ -138,11 +148,11 @@ class Batch:
 
     def take(self, indices: np.ndarray) -> Batch:
         """The messages at these places, in this order, copied."""
-        return Batch(self.records.take(pa.array(indices)), self.meta, absent=self._absent)
+        return Batch(self.records.take(pa.array(indices)), self.meta, absent=self._absent, exact=True)
 
     def with_meta(self, meta: BatchMeta) -> Batch:
         """The same messages under other metadata."""
-        return Batch(self.records, meta, absent=self._absent)
+        return Batch(self.records, meta, absent=self._absent, exact=self.exact)
 
     def payloads(self) -> list[bytes]:
         payloads: list[bytes] = self.records.column(PAYLOAD).to_pylist()
@@ -173,23 +183,23 @@ def _absent_columns(records: pa.RecordBatch) -> int:
 
 
 def _traits_of(records: pa.RecordBatch, absent: int) -> Traits:
-    if absent & _PLAIN_MASK == _PLAIN_MASK:
+    if absent & _PLAIN_MASK == _PLAIN_MASK or not records.num_rows:
         return PLAIN
     priority_min = priority_max = PRIORITY_DEFAULT
     if not absent & 1 << PRIORITY:
         priorities = records.column(PRIORITY).to_numpy()
         priority_min, priority_max = int(priorities.min()), int(priorities.max())
     expires_min_us = deliver_at_max_us = None
-    if not absent & 1 << EXPIRES:
-        expires_min_us = _known_times(records.column(EXPIRES)).min().item()
-    if not absent & 1 << DELIVER_AT:
-        deliver_at_max_us = _known_times(records.column(DELIVER_AT)).max().item()
+    # A slice may hold none of the times that its parent has.
+    if not absent & 1 << EXPIRES and len(times := _known_times(records.column(EXPIRES))):
+        expires_min_us = int(times.min())
+    if not absent & 1 << DELIVER_AT and len(times := _known_times(records.column(DELIVER_AT))):
+        deliver_at_max_us = int(times.max())
     return Traits(priority_min, priority_max, expires_min_us, deliver_at_max_us)
 
 
 def _known_times(column: pa.Array) -> np.ndarray:
-    known: np.ndarray = column.drop_null().view(pa.int64()).to_numpy()
-    return known
+    return column.drop_null().view(pa.int64()).to_numpy()
 
 
 def _occupied_bytes(records: pa.RecordBatch, absent: int) -> int:

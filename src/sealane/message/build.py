@@ -149,7 +149,7 @@ def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
 
 
 def _finished(columns: list[pa.Array], meta: BatchMeta, absent: int, limits: Limits) -> Batch:
-    batch = Batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), meta, absent=absent)
+    batch = Batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), meta, absent=absent, exact=True)
     if batch.nbytes > limits.batch_bytes_max:
         raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")
     return batch
@@ -208,9 +208,9 @@ def _checked_headers(headers: Mapping[str, str], limits: Limits) -> list[tuple[s
         raise LimitExceeded("headers", limits.headers_max, len(headers), unit="headers", setting="limits.headers_max")
     pairs = list(headers.items())
     for name, value in pairs:
-        if not isinstance(name, str) or not isinstance(value, str):
-            wrong = name if not isinstance(name, str) else value
-            raise InvalidMessage("headers", f"has a {type(wrong).__name__}; names and values are text")
+        for text in (name, value):
+            if not isinstance(text, str):
+                raise InvalidMessage("headers", f"has a {type(text).__name__}; names and values are text")
         try:
             size = len(name.encode()) + len(value.encode())
         except UnicodeEncodeError:

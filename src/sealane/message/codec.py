@@ -20,10 +20,10 @@ import pyarrow as pa
 from sealane.errors import FormatTooNew, InvalidBatch, LimitExceeded
 from sealane.message.batch import ALL_OPTIONAL, DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import default_priorities, null_column
-from sealane.message.ipc_message import inspect
+from sealane.message.ipc_message import inspect, misfit
 from sealane.message.limits import Limits
 from sealane.message.schema import COLUMNS, HEADERS, PRIORITY, SCHEMA, SCHEMA_VERSION
-from sealane.message.validation import check_messages, check_structure
+from sealane.message.validation import check_messages, check_structure, first_line
 
 HEADER_BYTES = 8
 META_BYTES_MAX = 4096
@@ -35,6 +35,7 @@ _HEADER = struct.Struct("<BBHI")
 _ZSTD = 1
 _FLAGS = _ZSTD
 _SIZE = struct.Struct("<Q")
+_NUMBER_MAX = 2**63 - 1
 
 _encode_meta = msgspec.msgpack.Encoder().encode
 _decode_meta = msgspec.msgpack.Decoder(BatchMeta).decode
@@ -45,6 +46,9 @@ def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) ->
     absent = batch.absent
     kept = _kept(absent)
     records = batch.records if len(kept) == COLUMNS else batch.records.select(kept)
+    if not batch.exact:
+        # Arrow pads what it writes of a slice with what follows in memory: other people's messages. A copy has none.
+        records = pa.concat_batches([records, records.slice(0, 0)])
     body: pa.Buffer = records.serialize()
     flags = 0
     if compression is not None:
@@ -65,22 +69,20 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
 
     With `limits` the bytes are foreign: everything is checked, and a batch that comes back keeps every rule of the
     contract. `limits=None` is for bytes that this node wrote and whose checksum or seal has already been verified.
-    Raises `InvalidBatch`, `InvalidMessage`, `LimitExceeded`, or `FormatTooNew`.
+    Raises `InvalidBatch`, `InvalidMessage` or `LimitExceeded`; of own bytes `FormatTooNew` too.
     """
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     if limits is not None and buffer.size > limits.batch_bytes_max + FRAMING_BYTES_MAX:
         raise LimitExceeded("batch", limits.batch_bytes_max, buffer.size, setting="limits.batch_bytes_max")
-    flags, absent, meta, body_at = _read_head(memoryview(buffer), limits is not None)
+    flags, absent, meta, body_at = _read_head(memoryview(buffer).cast("B"), foreign=limits is not None)
     body = buffer.slice(body_at)
     if limits is None:
-        if flags & _ZSTD:
-            body = pa.decompress(body.slice(8), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
-        return Batch(_complete(pa.ipc.read_record_batch(body, _schema(absent)), absent), meta, absent=absent)
+        return Batch(_complete(_read_own(body, absent, flags), absent), meta, absent=absent, exact=True)
     if flags & _ZSTD:
-        raise InvalidBatch("it is compressed, which foreign bytes may not be: a small one could unpack to any size")
+        raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
     records = _read_foreign(body, absent, limits)
     check_structure(records)
-    batch = Batch(_complete(records, absent), meta, absent=absent)
+    batch = Batch(_complete(records, absent), meta, absent=absent, exact=True)
     check_messages(batch, limits)
     return batch
 
@@ -96,32 +98,31 @@ def _schema(absent: int) -> pa.Schema:
 
 
 @lru_cache(maxsize=64)
-def _expected_shape(absent: int) -> tuple[int, int]:
-    """Field nodes and buffers of the kept columns: a map has three nodes more (entries, names, values)."""
-    nodes = buffers = 0
+def _parts(absent: int) -> list[tuple[str, int, int]]:
+    """Name, field nodes and buffers of the kept columns: a map has three nodes more (entries, names, values)."""
+    parts = []
     for place in _kept(absent):
-        kind = SCHEMA.field(place).type
+        field = SCHEMA.field(place)
         if place == HEADERS:
-            nodes, buffers = nodes + 4, buffers + 9
+            parts.append((field.name, 4, 9))
         else:
-            nodes, buffers = nodes + 1, buffers + (3 if pa.types.is_binary(kind) else 2)
-    return nodes, buffers
+            parts.append((field.name, 1, 3 if pa.types.is_binary(field.type) else 2))
+    return parts
 
 
-@lru_cache(maxsize=256)
 def _head(flags: int, absent: int, meta: BatchMeta) -> bytes:
     packed = b"" if meta == DEFAULT_META else _encode_meta(meta)
     return _HEADER.pack(SCHEMA_VERSION, flags, absent, len(packed)) + packed + bytes(-len(packed) % 8)
 
 
-def _read_head(view: memoryview, foreign: bool) -> tuple[int, int, BatchMeta, int]:
+def _read_head(view: memoryview, *, foreign: bool) -> tuple[int, int, BatchMeta, int]:
     if len(view) < HEADER_BYTES:
         raise InvalidBatch(f"it is cut off after {len(view)} bytes")
     version, flags, absent, meta_bytes = _HEADER.unpack_from(view)
-    if version > SCHEMA_VERSION:
+    if version > SCHEMA_VERSION and not foreign:
         raise FormatTooNew("the batch", version, SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
-        raise InvalidBatch(f"version {version} does not exist")
+        raise InvalidBatch(f"it has version {version}, this Sealane reads version {SCHEMA_VERSION}")
     if flags & ~_FLAGS:
         raise InvalidBatch(f"flags {flags:#x} are not known")
     if absent & ~ALL_OPTIONAL:
@@ -137,18 +138,31 @@ def _read_head(view: memoryview, foreign: bool) -> tuple[int, int, BatchMeta, in
         meta = _decode_meta(view[HEADER_BYTES : HEADER_BYTES + meta_bytes])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InvalidBatch(f"its metadata cannot be read: {error}") from None
+    if foreign:
+        for field, number in (("sequence", meta.sequence), ("schema_id", meta.schema_id)):
+            if number is not None and not 0 <= number <= _NUMBER_MAX:
+                raise InvalidBatch(f"its metadata has {field} {number}, which goes from 0 to {_NUMBER_MAX}")
     return flags, absent, meta, body_at
 
 
+def _read_own(body: pa.Buffer, absent: int, flags: int) -> pa.RecordBatch:
+    try:
+        if flags & _ZSTD:
+            body = pa.decompress(body.slice(_SIZE.size), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
+        return pa.ipc.read_record_batch(body, _schema(absent))
+    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
+        raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}") from None
+
+
 def _read_foreign(body: pa.Buffer, absent: int, limits: Limits) -> pa.RecordBatch:
-    shape = inspect(memoryview(body))
-    if shape.compressed:
-        raise InvalidBatch("its Arrow buffers are compressed, which foreign bytes may not be")
+    view = memoryview(body).cast("B")
+    shape = inspect(view)
     if shape.rows > limits.batch_messages_max:
         raise LimitExceeded(
             "batch", limits.batch_messages_max, shape.rows, unit="messages", setting="limits.batch_messages_max"
         )
-    nodes, buffers = _expected_shape(absent)
+    parts = _parts(absent)
+    nodes, buffers = sum(part[1] for part in parts), sum(part[2] for part in parts)
     if shape.rows < 1 or shape.nodes != nodes or shape.buffers != buffers:
         raise InvalidBatch(
             f"it claims {shape.rows:,} messages in {shape.nodes} fields and {shape.buffers} buffers; "
@@ -160,8 +174,8 @@ def _read_foreign(body: pa.Buffer, absent: int, limits: Limits) -> pa.RecordBatc
     try:
         return pa.ipc.read_record_batch(body, _schema(absent))
     except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise InvalidBatch(f"Arrow cannot read it: {reason[:300]}") from None
+        column = misfit(view, shape, parts)
+        raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}", column=column) from None
 
 
 def _complete(records: pa.RecordBatch, absent: int) -> pa.RecordBatch:

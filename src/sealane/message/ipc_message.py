@@ -1,12 +1,13 @@
 """A look into an Arrow IPC record-batch message before Arrow reads it.
 
 Arrow trusts a few things of a message that a hostile sender chooses: that its buffers may be decompressed, to any size,
-and that its row count is worth believing. This reads just those from the message's flatbuffer, every access checked.
+and that its row count is worth believing. This reads those from the message's flatbuffer first, every access checked.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sealane.errors import InvalidBatch
@@ -14,6 +15,8 @@ from sealane.errors import InvalidBatch
 PREFIX_BYTES = 8
 _CONTINUATION = 0xFFFFFFFF
 _RECORD_BATCH = 3
+_STRUCT_BYTES = 16
+"""A field node (length, null count) and a buffer (offset, length) are two 64-bit integers each."""
 _HEADER_TYPES = {
     0: "nothing",
     1: "a schema",
@@ -27,22 +30,31 @@ _U16 = struct.Struct("<H")
 _I32 = struct.Struct("<i")
 _U32 = struct.Struct("<I")
 _I64 = struct.Struct("<q")
+_TWO_I64 = struct.Struct("<qq")
 _PREFIX = struct.Struct("<II")
 
 # Places of the fields in their vtables, from format/Message.fbs.
-_MESSAGE_HEADER_TYPE, _MESSAGE_HEADER, _MESSAGE_BODY_LENGTH = 1, 2, 3
-_BATCH_LENGTH, _BATCH_NODES, _BATCH_BUFFERS, _BATCH_COMPRESSION, _BATCH_VARIADIC = 0, 1, 2, 3, 4
+_MESSAGE_VERSION, _MESSAGE_HEADER_TYPE, _MESSAGE_HEADER, _MESSAGE_BODY_LENGTH, _MESSAGE_CUSTOM = range(5)
+_BATCH_LENGTH, _BATCH_NODES, _BATCH_BUFFERS, _BATCH_COMPRESSION, _BATCH_VARIADIC = range(5)
+_VERSION_5 = 4
 
 
 class MessageShape(NamedTuple):
+    """What a message claims to hold, and where its lists of field nodes and buffers start."""
+
     rows: int
     nodes: int
     buffers: int
-    compressed: bool
+    nodes_at: int
+    buffers_at: int
+    body_at: int
 
 
 def inspect(data: memoryview) -> MessageShape:
-    """The shape of the one record-batch message that `data` holds from end to end; `InvalidBatch` if it does not."""
+    """The shape of the one record-batch message that `data` holds from end to end; `InvalidBatch` if it does not.
+
+    Compressed buffers are refused, whichever of the two ways of the format's history asks for them.
+    """
     if len(data) < PREFIX_BYTES:
         raise InvalidBatch(f"the Arrow message is cut off after {len(data)} bytes")
     continuation, metadata_bytes = _PREFIX.unpack_from(data)
@@ -63,6 +75,12 @@ def inspect(data: memoryview) -> MessageShape:
 
 def _read(flat: memoryview) -> tuple[MessageShape, int]:
     message = _U32.unpack_from(flat, 0)[0]
+    version_at = _field(flat, message, _MESSAGE_VERSION)
+    if not version_at or _U16.unpack_from(flat, version_at)[0] != _VERSION_5:
+        # Version 4 could ask for compression in a place of its own.
+        raise InvalidBatch("the Arrow message is not of metadata version 5")
+    if _field(flat, message, _MESSAGE_CUSTOM):
+        raise InvalidBatch("the Arrow message carries metadata of its own, which a message batch does not")
     kind_at = _field(flat, message, _MESSAGE_HEADER_TYPE)
     kind = flat[kind_at] if kind_at else 0
     if kind != _RECORD_BATCH:
@@ -75,14 +93,13 @@ def _read(flat: memoryview) -> tuple[MessageShape, int]:
     header = header_at + _U32.unpack_from(flat, header_at)[0]
     rows_at = _field(flat, header, _BATCH_LENGTH)
     rows = _I64.unpack_from(flat, rows_at)[0] if rows_at else 0
-    shape = MessageShape(
-        rows,
-        _vector_length(flat, _field(flat, header, _BATCH_NODES)),
-        _vector_length(flat, _field(flat, header, _BATCH_BUFFERS)),
-        bool(_field(flat, header, _BATCH_COMPRESSION)),
-    )
+    if _field(flat, header, _BATCH_COMPRESSION):
+        raise InvalidBatch("its Arrow buffers are compressed: foreign bytes may not be, a few could unpack to any size")
     if _field(flat, header, _BATCH_VARIADIC):
         raise InvalidBatch("the Arrow message has variadic buffers, which no column of a message batch has")
+    nodes, nodes_at = _vector(flat, _field(flat, header, _BATCH_NODES))
+    buffers, buffers_at = _vector(flat, _field(flat, header, _BATCH_BUFFERS))
+    shape = MessageShape(rows, nodes, buffers, nodes_at, buffers_at, PREFIX_BYTES + len(flat))
     return shape, body_bytes
 
 
@@ -98,8 +115,37 @@ def _field(flat: memoryview, table: int, field: int) -> int:
     return table + offset if offset else 0
 
 
-def _vector_length(flat: memoryview, at: int) -> int:
+def _vector(flat: memoryview, at: int) -> tuple[int, int]:
+    """How many elements a vector has, and where they start."""
     if not at:
-        return 0
-    length: int = _U32.unpack_from(flat, at + _U32.unpack_from(flat, at)[0])[0]
-    return length
+        return 0, 0
+    start = at + _U32.unpack_from(flat, at)[0]
+    return _U32.unpack_from(flat, start)[0], start + 4
+
+
+def misfit(data: memoryview, shape: MessageShape, columns: Sequence[tuple[str, int, int]]) -> str | None:
+    """The first column whose claims cannot be true, for an error message once Arrow has refused the whole.
+
+    `columns` has the name, the number of field nodes and the number of buffers of each. Arrow says what is wrong with a
+    message, and not always where.
+    """
+    try:
+        return _first_misfit(data, shape, columns)
+    except struct.error:
+        return None
+
+
+def _first_misfit(data: memoryview, shape: MessageShape, columns: Sequence[tuple[str, int, int]]) -> str | None:
+    body_bytes = len(data) - shape.body_at
+    nodes_at, buffers_at = PREFIX_BYTES + shape.nodes_at, PREFIX_BYTES + shape.buffers_at
+    for name, nodes, buffers in columns:
+        rows, nulls = _TWO_I64.unpack_from(data, nodes_at)
+        if rows != shape.rows or not 0 <= nulls <= rows:
+            return name
+        for number in range(buffers):
+            offset, length = _TWO_I64.unpack_from(data, buffers_at + number * _STRUCT_BYTES)
+            if offset < 0 or offset % 8 or not 0 <= length <= body_bytes - offset:
+                return name
+        nodes_at += nodes * _STRUCT_BYTES
+        buffers_at += buffers * _STRUCT_BYTES
+    return None

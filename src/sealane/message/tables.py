@@ -10,14 +10,13 @@ from sealane.message.batch import DEFAULT_META, Batch, BatchMeta, offsets_of
 from sealane.message.columns import constant_times, default_priorities, null_column
 from sealane.message.ids import Stamp, generate_ids, parse_id
 from sealane.message.limits import Limits
-from sealane.message.schema import COLUMNS, CREATED, HEADERS, ID, KEY, PAYLOAD, PRIORITY, PRIORITY_DEFAULT, SCHEMA
-from sealane.message.validation import check_messages, check_structure
+from sealane.message.schema import CREATED, ENVELOPE, HEADERS, ID, KEY, PAYLOAD, PRIORITY, PRIORITY_DEFAULT, SCHEMA
+from sealane.message.validation import check_messages, check_structure, first_line
 
 _GIVEN = BatchMeta(given_ids=True)
 _ROW_BYTES = 16 + 4 + 4 + 4 + 1 + 8 + 8 + 8 + 4
 """What a message occupies at most beside its bytes: fixed columns and offsets."""
 _HEADER_ENTRY_BYTES = 8
-_ENVELOPE = COLUMNS - 1
 
 
 def from_arrow(data: pa.RecordBatch | pa.Table, stamp: Stamp, *, limits: Limits) -> list[Batch]:
@@ -32,7 +31,7 @@ def from_arrow(data: pa.RecordBatch | pa.Table, stamp: Stamp, *, limits: Limits)
     try:
         data.validate(full=True)
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidBatch(str(error).splitlines()[0][:300]) from None
+        raise InvalidBatch(first_line(error)) from None
     if not data.num_rows:
         raise InvalidBatch("it holds no messages")
     generated = None if "id" in data.schema.names else generate_ids(data.num_rows, stamp)
@@ -99,8 +98,8 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return column.cast(field.type)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0][:300]
-        raise InvalidBatch(f"{kind} does not become {field.type}: {reason}", column=field.name) from None
+        problem = f"{kind} does not become {field.type}: {first_line(error)}"
+        raise InvalidBatch(problem, column=field.name) from None
 
 
 def _spans(records: pa.RecordBatch, limits: Limits) -> list[tuple[int, int]]:
@@ -124,7 +123,7 @@ def _spans(records: pa.RecordBatch, limits: Limits) -> list[tuple[int, int]]:
 
 def _row_bytes(records: pa.RecordBatch) -> np.ndarray:
     sizes = np.full(records.num_rows, _ROW_BYTES, dtype=np.int64)
-    for place in (KEY, PAYLOAD, _ENVELOPE):
+    for place in (KEY, PAYLOAD, ENVELOPE):
         sizes += np.diff(offsets_of(records.column(place)))
     headers = records.column(HEADERS)
     if headers.null_count < len(headers):

@@ -6,6 +6,8 @@ offset before it has passed.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 
@@ -27,6 +29,7 @@ from sealane.message.schema import (
     TIME_US_MAX,
 )
 
+_NUMBERING = re.compile(r"^In column \d+: (Invalid: )?")
 _REQUIRED = (ID, PAYLOAD, PRIORITY, CREATED)
 
 
@@ -35,7 +38,7 @@ def check_structure(records: pa.RecordBatch) -> None:
     try:
         records.validate(full=True)
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidBatch(_first_line(error), column=_broken_column(records)) from None
+        raise InvalidBatch(first_line(error), column=_broken_column(records)) from None
 
 
 def check_messages(batch: Batch, limits: Limits) -> None:
@@ -82,6 +85,8 @@ def _check_priorities(batch: Batch) -> None:
 def _check_times(column: pa.Array, field: str) -> None:
     if column.null_count:
         column = column.drop_null()
+    if not len(column):
+        return
     # Read without a sign, a time before 1970 is larger than any other: one pass checks both ends.
     times = np.frombuffer(column.buffers()[1], dtype=np.uint64, count=len(column), offset=column.offset * 8)
     if int(times.max()) > TIME_US_MAX:
@@ -133,5 +138,6 @@ def _broken_column(records: pa.RecordBatch) -> str | None:
     return None
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:300]
+def first_line(error: BaseException) -> str:
+    """What Arrow says, short enough for an error message, without its numbering of columns."""
+    return _NUMBERING.sub("", (str(error) or type(error).__name__).splitlines()[0])[:300]

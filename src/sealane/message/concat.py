@@ -1,0 +1,23 @@
+"""Several batches as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+
+from sealane.message.batch import Batch
+
+
+def concat(batches: Sequence[Batch]) -> Batch:
+    """The messages of all batches in one, under the first one's metadata.
+
+    If any of them has ids that were given, all ids count as given: they enter the id window, which harms nothing.
+    """
+    first, *others = batches
+    if not others:
+        return first
+    given_ids = any(batch.meta.given_ids for batch in batches)
+    records = pa.concat_batches([batch.records for batch in batches])
+    return Batch(records, msgspec.structs.replace(first.meta, given_ids=given_ids))
