@@ -296,7 +296,6 @@ def test_whatever_is_written_trimmed_compacted_and_reopened_reads_as_it_was_writ
 ):
     files = DiskFiles(tmp_path_factory.mktemp("data"))
     store = SmallStore(files)
-    expected: dict[object, dict[int, object]] = {}
     for step, argument in script:
         if step == "segment":
             for group in argument:

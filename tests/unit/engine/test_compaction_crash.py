@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from sealane.engine.local.compaction import compact, remove_garbage
 from sealane.engine.local.record import JOURNAL
 from sealane.errors import StorageError
 from sealane.message import Limits, Stamp, from_payloads
@@ -112,4 +113,32 @@ def test_a_full_disk_ends_a_compaction_and_the_next_one_succeeds():
     disk.capacity_bytes = None
     store.compact()
     assert readable(store) == before
+    disk.close()
+
+
+def test_a_removal_by_someone_else_is_made_durable_before_it_is_forgotten():
+    disk = written()
+    store = SmallStore(disk.mount())
+    before = readable(store)
+    plan = store.plan()
+    store.metadata.begin_compaction(plan.outputs)
+    result = compact(store.files, plan, store.sealer, store.entropy)
+    store.metadata.apply_compaction(result.added, plan.removed, plan.segments)
+    for name in (*plan.removed, *plan.segments):
+        store.files.remove(name)
+    remove_garbage(store.files, store.metadata)
+    disk.lose_power()
+    assert readable(SmallStore(disk.mount())) == before
+    disk.close()
+
+
+def test_a_file_that_someone_still_reads_stays_for_the_next_time():
+    disk = written()
+    store = SmallStore(disk.mount())
+    kept = store.segments[0]
+    store.metadata.apply_compaction((), (), store.segments)
+    assert remove_garbage(store.files, store.metadata, keep={kept}) == store.segments[1:]
+    assert store.files.exists(kept)
+    assert remove_garbage(store.files, store.metadata) == [kept]
+    assert not store.files.exists(kept)
     disk.close()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from sealane.engine.local import compactor_process
 from sealane.engine.local.compactor_process import BytesPerSecond, InlineCompactor, ProcessCompactor
 from sealane.engine.local.files import DiskFiles
 from sealane.errors import StorageError
@@ -105,6 +104,8 @@ async def test_the_helper_ends_when_its_input_does(store):
     compaction = asyncio.ensure_future(compactor.compact(store.plan()))
     await _started(compactor)
     # What the kernel does when the broker dies.
+    assert compactor._process is not None
+    assert compactor._process.stdin is not None
     compactor._process.stdin.close()
     with pytest.raises(StorageError, match="exit status 2"):
         await asyncio.wait_for(compaction, DEADLINE_SECONDS)
@@ -126,7 +127,7 @@ async def test_keys_are_in_neither_arguments_nor_environment(store):
 
 
 async def test_a_helper_that_cannot_be_started_is_told(store, monkeypatch):
-    monkeypatch.setattr(compactor_process.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(StorageError, match="cannot be started"):
         await process_compactor(store).compact(store.plan())
 

@@ -90,15 +90,14 @@ def remove_garbage(files: Files, metadata: Metadata, *, keep: Set[str] = frozens
     Those in `keep` (someone still reads them) stay garbage, for the next time.
     """
     names = [name for name in metadata.garbage() if name not in keep]
-    directories = set()
     for name in names:
         if files.exists(name):
             files.remove(name)
-            directories.add(name.rpartition("/")[0])
-    # A removal that is not yet durable can be undone by a power loss. Forgetting the name before that would bring a
-    # replaced segment back as if it were in force, with messages that were trimmed since.
-    for directory in sorted(directories):
-        files.sync_directory(directory)
+    # A removal that is not yet durable, whoever did it, can be undone by a power loss. Forgetting the name before that
+    # would bring a replaced segment back as if it were in force, beside what replaced it.
+    for directory in sorted({name.rpartition("/")[0] for name in names}):
+        if files.exists(directory):
+            files.sync_directory(directory)
     if names:
         metadata.forget_garbage(names)
     return names
