@@ -26,7 +26,7 @@ check: lint ## lint, types, and the tests of the architecture
 	@$(BIN)/python -m pytest tests/architecture
 
 lint: setup ## ruff and mypy alone
-	@$(BIN)/ruff check --quiet $(CODE) || { echo 'make lint: ruff found the above; `make format` mends what it can' >&2; exit 1; }
+	@$(BIN)/ruff check --quiet --output-format concise $(CODE) || { echo 'make lint: ruff found the above; `make format` mends what it can' >&2; exit 1; }
 	@$(BIN)/ruff format --check --quiet $(CODE) || { echo 'make lint: run `make format`' >&2; exit 1; }
 	@$(BIN)/mypy --no-error-summary $(CODE) || { echo 'make lint: mypy found the above' >&2; exit 1; }
 
