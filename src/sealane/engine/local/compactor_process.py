@@ -37,6 +37,7 @@ _PAUSE_SECONDS_MIN = 0.05
 """Shorter waits are saved up: the throttle sleeps now and then, not after every batch."""
 _DIAGNOSTIC_BYTES_MAX = 4096
 _LENGTH_BYTES = 8
+_PROGRAM = f"import sys; from {__name__} import main; sys.exit(main())"
 
 
 class Compactor(Protocol):
@@ -82,7 +83,7 @@ class ProcessCompactor:
         order = msgspec.msgpack.encode(_Order(self._location, master, keys, plan, self._bytes_per_second_max))
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", __name__, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=_environment()
+                sys.executable, "-c", _PROGRAM, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=_environment()
             )
         except OSError as error:
             raise StorageError(f"the compaction helper cannot be started: {error}; it is tried again later") from error
@@ -217,7 +218,3 @@ def _end_with_parent() -> None:
     while os.read(0, 1):
         pass
     os._exit(2)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
