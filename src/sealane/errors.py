@@ -138,13 +138,16 @@ class LeaseLost(SealaneError):
         super().__init__(f"lease lost on subscription {subscription!r}: {detail}")
 
 
-class SequenceGap(SealaneError):
-    """An idempotent producer skipped a sequence number; publishing on would hide a lost batch."""
+class StaleSequence(SealaneError):
+    """An idempotent producer repeats a batch from so long ago that it cannot be told whether it was stored."""
 
     def __init__(self, expected: int, got: int) -> None:
         self.expected = expected
         self.got = got
-        super().__init__(f"producer sequence {got} refused: {expected} is next; resend from there, or use a new producer")
+        super().__init__(
+            f"producer sequence {got} refused: {expected} is next, and {got} is older than what is remembered; "
+            "start a new producer, and check by id what was stored"
+        )
 
 
 class QueueFull(SealaneError):

@@ -1,0 +1,178 @@
+"""What can happen to a partition's messages. The journal is a log of these, and all lasting state is their fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from sealane.delivery.config import SubscriptionConfig
+from sealane.delivery.offsets import Packed
+
+
+class Published(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A batch took the offsets [base, base + count)."""
+
+    base: int
+    count: int
+    time_us: int
+    plain: bool = True
+    """Nothing in it expires, is delayed or has a priority of its own: delivery need not look inside."""
+    producer: bytes | None = None
+    sequence: int | None = None
+    ids: bytes | None = None
+    """The ids that the caller gave, 16 bytes each: they enter the id window."""
+    only: str | None = None
+    """The one subscription that it is for; the others pass over it."""
+
+
+class Subscribed(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A subscription exists from here on, and has everything below `floor` behind it."""
+
+    subscription: str
+    config: SubscriptionConfig
+    floor: int
+
+
+class Unsubscribed(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    subscription: str
+
+
+class Configured(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    subscription: str
+    config: SubscriptionConfig
+
+
+class Granted(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """A consumer holds these messages until the deadline."""
+
+    subscription: str
+    lease: int
+    consumer: str
+    offsets: Packed
+    time_us: int
+    deadline_us: int
+    bound: bool = True
+    """Bound leases end with their connection and with a restart; others live to their deadline."""
+
+
+class Acked(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    subscription: str
+    lease: int
+    offsets: Packed
+    time_us: int
+
+
+FailureCause = Literal["nack", "lease expired", "connection ended"]
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """An attempt failed; the messages come back at `due_us`, or are dead if that was the last one."""
+
+    subscription: str
+    lease: int
+    offsets: Packed
+    time_us: int
+    due_us: int
+    cause: FailureCause
+    reason: str | None = None
+
+
+class Released(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """Given back unhandled: ready again, no attempt counted."""
+
+    subscription: str
+    lease: int
+    offsets: Packed
+
+
+class Extended(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    subscription: str
+    lease: int
+    deadline_us: int
+
+
+class DeadLettered(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """Moved to the dead-letter topic, in the same commit."""
+
+    subscription: str
+    offsets: Packed
+    time_us: int
+
+
+class Expired(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    subscription: str
+    offsets: Packed
+    time_us: int
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """Given up to the topic's length limit, which the topic asked for."""
+
+    subscription: str
+    offsets: Packed
+    time_us: int
+
+
+class Sought(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """The subscription starts again from `offset`: everything below is behind it, nothing above is settled."""
+
+    subscription: str
+    offset: int
+    time_us: int
+
+
+class Lost(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """The engine found [start, stop) damaged; nobody can have these messages any more."""
+
+    start: int
+    stop: int
+    time_us: int
+
+
+class TransactionDone(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    transaction: str
+    time_us: int
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """Everything before, folded."""
+
+    state: bytes
+
+
+Event = (
+    Published
+    | Subscribed
+    | Unsubscribed
+    | Configured
+    | Granted
+    | Acked
+    | Failed
+    | Released
+    | Extended
+    | DeadLettered
+    | Expired
+    | Dropped
+    | Sought
+    | Lost
+    | TransactionDone
+    | Snapshot
+)
+
+SubscriptionEvent = (
+    Granted | Acked | Failed | Released | Extended | DeadLettered | Expired | Dropped | Sought | Configured
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Event])
+
+
+def encode_events(events: Sequence[Event]) -> bytes:
+    """One journal entry."""
+    return _encoder.encode(events)
+
+
+def decode_events(entry: bytes) -> list[Event]:
+    return _decoder.decode(entry)

@@ -1,0 +1,166 @@
+"""The backlog of a key-shared subscription: one lane a key, at most one consumer in a lane at a time.
+
+The order of a key survives redelivery: while one of its messages waits for a retry nothing later of that key is granted, and
+what was granted beyond it comes back. Messages without a key have no order to keep and go to whoever asks.
+Unlike the other modes this one keeps an object a key and an entry a message, for what has been scanned and is not settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap64
+
+from sealane.delivery.offsets import runs, take_first
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    key: bytes
+    ready: BitMap64 = field(default_factory=BitMap64)
+    granted: BitMap64 = field(default_factory=BitMap64)
+    parked: BitMap64 = field(default_factory=BitMap64)
+    holder: str | None = None
+
+    @property
+    def open(self) -> bool:
+        return bool(self.ready) and not self.parked
+
+
+class KeyedBacklog:
+    """See the module's text; the interface is `Backlog`."""
+
+    __slots__ = ("_by_offset", "_free", "_held", "_keyless", "_lanes")
+
+    def __init__(self) -> None:
+        self._lanes: dict[bytes, _Lane] = {}
+        self._by_offset: dict[int, _Lane] = {}
+        self._keyless = BitMap64()
+        # Lanes that can be granted from, in the order in which they became so: free ones, and those of each holder.
+        self._free: dict[_Lane, None] = {}
+        self._held: dict[str, dict[_Lane, None]] = {}
+
+    def learn(self, key: bytes, offsets: BitMap64) -> None:
+        """These offsets, found by a scan, are of this key; `put_back` or `park` says next where they stand."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(key)
+        self._by_offset.update(dict.fromkeys(offsets, lane))
+
+    def take(self, consumer: str, count: int) -> list[BitMap64]:
+        taken = BitMap64()
+        for lane in list(self._held.get(consumer, ())):
+            if count <= 0:
+                break
+            count -= self._grant_from(lane, consumer, count, taken)
+        while count > 0 and self._free:
+            count -= self._grant_from(next(iter(self._free)), consumer, count, taken)
+        if count > 0 and self._keyless:
+            taken |= take_first(self._keyless, count)
+        return [taken] if taken else []
+
+    def _grant_from(self, lane: _Lane, consumer: str, count: int, taken: BitMap64) -> int:
+        first = take_first(lane.ready, count)
+        lane.granted |= first
+        lane.holder = consumer
+        self._place(lane)
+        taken |= first
+        return len(first)
+
+    def put_back(self, offsets: BitMap64) -> None:
+        for lane, these in self._by_lane(offsets):
+            if lane is None:
+                self._keyless |= these
+                continue
+            lane.ready |= these
+            lane.granted -= these
+            lane.parked -= these
+            self._place(lane)
+
+    def park(self, offsets: BitMap64) -> None:
+        for lane, these in self._by_lane(offsets):
+            if lane is not None:
+                lane.parked |= these
+                lane.ready -= these
+                lane.granted -= these
+                self._place(lane)
+
+    def forget(self, offsets: BitMap64) -> None:
+        self._keyless -= offsets
+        for lane, these in self._by_lane(offsets):
+            if lane is None:
+                continue
+            for start, stop in runs(these):
+                for offset in range(start, stop):
+                    del self._by_offset[offset]
+            lane.ready -= these
+            lane.granted -= these
+            lane.parked -= these
+            self._place(lane)
+            if not (lane.ready or lane.granted or lane.parked):
+                del self._lanes[lane.key]
+
+    def hold(self, consumer: str, offsets: BitMap64) -> None:
+        """These, found by a scan, are under a lease that outlived a restart."""
+        for lane, these in self._by_lane(offsets):
+            if lane is not None:
+                lane.granted |= these
+                lane.holder = consumer
+                self._place(lane)
+
+    def later_of_key(self, offsets: BitMap64) -> BitMap64:
+        later = BitMap64()
+        for lane, these in self._by_lane(offsets):
+            if lane is not None:
+                beyond = lane.granted.copy()
+                beyond.remove_range(0, these.min() + 1)
+                later |= beyond
+        later -= offsets
+        return later
+
+    def has_ready(self, consumer: str) -> bool:
+        return bool(self._free or self._keyless or self._held.get(consumer))
+
+    def ready_count(self) -> int:
+        return len(self._keyless) + sum(len(lane.ready) for lane in self._lanes.values())
+
+    def clear(self) -> None:
+        self._lanes.clear()
+        self._by_offset.clear()
+        self._keyless.clear()
+        self._free.clear()
+        self._held.clear()
+
+    def _by_lane(self, offsets: BitMap64) -> list[tuple[_Lane | None, BitMap64]]:
+        found: dict[_Lane | None, BitMap64] = {}
+        for offset in offsets:
+            lane = self._by_offset.get(offset)
+            these = found.get(lane)
+            if these is None:
+                these = found[lane] = BitMap64()
+            these.add(offset)
+        return list(found.items())
+
+    def _place(self, lane: _Lane) -> None:
+        """Put the lane in the one queue that it belongs to now."""
+        holder = lane.holder
+        if holder is not None and not lane.granted:
+            self._leave(holder, lane)
+            holder = lane.holder = None
+        if holder is not None:
+            self._free.pop(lane, None)
+            if lane.open:
+                self._held.setdefault(holder, {}).setdefault(lane)
+            else:
+                self._leave(holder, lane)
+        elif lane.open:
+            self._free.setdefault(lane)
+        else:
+            self._free.pop(lane, None)
+
+    def _leave(self, holder: str, lane: _Lane) -> None:
+        lanes = self._held.get(holder)
+        if lanes is not None:
+            lanes.pop(lane, None)
+            if not lanes:
+                del self._held[holder]

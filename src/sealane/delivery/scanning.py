@@ -1,0 +1,132 @@
+"""Looking inside a batch on behalf of a subscription: its filter, priorities, delays, expiries and keys.
+
+Only for batches that differ from the plain one, and for subscriptions with a filter or key order; columns at a time.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from sealane.delivery.backlog import Priorities
+from sealane.delivery.due import BUCKET_US
+from sealane.delivery.events import Expired
+from sealane.delivery.filters import Filter
+from sealane.delivery.keyed import KeyedBacklog
+from sealane.delivery.offsets import from_array, pack
+from sealane.delivery.subscription import Subscription
+from sealane.message import Batch
+
+_NEVER = np.int64(np.iinfo(np.int64).max)
+
+
+def scan_batch(
+    subscription: Subscription,
+    base: int,
+    batch: Batch,
+    *,
+    visible: int,
+    now_us: int,
+    matching: Filter | None,
+    priorities: Priorities,
+) -> list[Expired]:
+    """Move the subscription's scan to the end of this batch, which holds the offset that it had reached.
+
+    Returns what had already expired; messages that the filter rejects are settled without an event, since a
+    later scan would reject them again.
+    """
+    start, stop = max(base, subscription.scanned), min(base + len(batch), visible)
+    if stop <= start:
+        return []
+    rows = batch.slice(start - base, stop - base)
+    if matching is not None:
+        rejected = _offsets(start, ~_bool_array(matching.matches(rows)))
+        subscription.pass_over(rejected)
+    traits = rows.traits
+    if traits.priority_min != traits.priority_max or traits.priority_max != 5:
+        _mark_priorities(rows, start, priorities)
+    events: list[Expired] = []
+    if traits.expires_min_us is not None:
+        events = _watch_expiry(subscription, rows, start, stop, now_us)
+    fresh = subscription.unseen(start, stop)
+    if isinstance(subscription.backlog, KeyedBacklog):
+        _learn_keys(subscription, subscription.backlog, rows, start, stop)
+    if traits.deliver_at_max_us is not None and traits.deliver_at_max_us > now_us:
+        for due_us, offsets in _by_moment(rows, "deliver_at", start):
+            if due_us > now_us:
+                delayed = offsets & fresh
+                subscription.parked.add(due_us, delayed)
+                subscription.backlog.park(delayed)
+                fresh -= delayed
+    subscription.backlog.put_back(fresh)
+    subscription.scanned = stop
+    return events
+
+
+def _watch_expiry(subscription: Subscription, rows: Batch, start: int, stop: int, now_us: int) -> list[Expired]:
+    alive = subscription.settled.without(start, stop)
+    expired = BitMap64()
+    for due_us, offsets in _by_moment(rows, "expires", start):
+        offsets &= alive
+        if due_us <= now_us:
+            expired |= offsets
+        else:
+            subscription.expiry.add(due_us, offsets)
+    leased = expired & subscription.leases.outstanding
+    subscription.stale |= leased
+    expired -= leased
+    if not expired:
+        return []
+    event = Expired(subscription.name, pack(expired), now_us)
+    subscription.apply(event)
+    return [event]
+
+
+def _mark_priorities(rows: Batch, start: int, priorities: Priorities) -> None:
+    values = rows.records.column("priority").to_numpy()
+    for priority in np.unique(values).tolist():
+        priorities.mark(priority, _offsets(start, values == priority))
+
+
+def _learn_keys(subscription: Subscription, backlog: KeyedBacklog, rows: Batch, start: int, stop: int) -> None:
+    alive = subscription.settled.without(start, stop)
+    encoded = cast(pa.DictionaryArray, rows.records.column("key").dictionary_encode())
+    codes = encoded.indices.fill_null(-1).to_numpy()
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
+    for code, key in enumerate(encoded.dictionary.to_pylist()):
+        of_key = order[bounds[code] : bounds[code + 1]]
+        offsets = from_array(of_key.astype(np.uint64) + np.uint64(start)) & alive
+        if offsets:
+            backlog.learn(key, offsets)
+    waiting = subscription.parked.members & alive
+    for group in subscription.dying:
+        waiting |= group.offsets & alive
+    backlog.park(waiting)
+    for lease in subscription.leases.by_id.values():
+        backlog.hold(lease.consumer, lease.offsets & alive)
+
+
+def _by_moment(rows: Batch, column: str, start: int) -> list[tuple[int, BitMap64]]:
+    """The offsets that have a moment in this column, by the millisecond in which it comes."""
+    moments = rows.records.column(column)
+    values = pc.fill_null(moments.cast(pa.int64()), pa.scalar(int(_NEVER), pa.int64())).to_numpy()
+    present = values != _NEVER
+    buckets = np.where(present, -(-values // BUCKET_US), _NEVER)
+    return [
+        (bucket * BUCKET_US, _offsets(start, buckets == bucket))
+        for bucket in np.unique(buckets[present]).tolist()
+    ]
+
+
+def _bool_array(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    return cast("npt.NDArray[np.bool_]", mask.to_numpy(zero_copy_only=False))
+
+
+def _offsets(start: int, mask: npt.NDArray[np.bool_]) -> BitMap64:
+    return from_array(np.flatnonzero(mask).astype(np.uint64) + np.uint64(start))

@@ -1,0 +1,147 @@
+"""A consumer's hold on a subscription: its credit, its answers, and how it leaves."""
+
+from __future__ import annotations
+
+from pyroaring import BitMap64
+
+from sealane.delivery.config import SECOND_US
+from sealane.delivery.subscription import Subscription
+from sealane.errors import Closed, LeaseLost
+from sealane.node.consumers import Consumer, Group
+from sealane.node.dispatch import Dispatcher
+from sealane.node.owner import PartitionOwner
+from sealane.node.topics import Topic
+
+
+class Attachment:
+    """Made by `Node.attach`. After `detach` no more messages come, and what was handed out can still be settled."""
+
+    def __init__(self, topic: Topic, group: Group, consumer: Consumer, member: str | None) -> None:
+        self.topic = topic
+        self.group = group
+        self.consumer = consumer
+        self._position = member or group.name
+        self._member = member
+        self._attached = True
+
+    # --- taking -------------------------------------------------------------------------------------------------------
+
+    def add_credit(self, messages: int) -> None:
+        """The consumer can take this many more."""
+        self.consumer.credit += messages
+        self._wake()
+
+    def start_partition(self, owner: PartitionOwner) -> None:
+        """Take messages of this partition too."""
+        if self._position not in owner.dispatchers:
+            if self._member is not None and self._member not in owner.core.members:
+                owner.core.join(self._member, self.group.config, owner.core.start)
+            subscription = owner.core.subscription(self._position)
+            owner.dispatchers[self._position] = Dispatcher(owner, subscription, self.group)
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None, *, confirm: bool = False) -> None:
+        """Settle leased messages. With `confirm` it returns when that is durable, and raises `LeaseLost` if one of
+        them was no longer leased; without, it returns at once and such messages are left to be delivered again."""
+        owner, subscription = self.find(partition)
+        held = subscription.leases.held(lease, offsets)
+        event = subscription.ack(lease, offsets, owner.clock())
+        if event is not None:
+            owner.note(subscription, [event])
+        if confirm:
+            owner.check()
+            await owner.flush()
+            self._check_held(subscription, lease, offsets, held)
+
+    async def nack(
+        self,
+        partition: int,
+        lease: int,
+        offsets: BitMap64 | None = None,
+        *,
+        delay: float | None = None,
+        reason: str | None = None,
+        confirm: bool = False,
+    ) -> None:
+        """Give leased messages back as failed: an attempt counts; they come again after `delay` or the back-off."""
+        owner, subscription = self.find(partition)
+        delay_us = None if delay is None else round(delay * SECOND_US)
+        held = subscription.leases.held(lease, offsets)
+        events = subscription.fail(lease, offsets, owner.clock(), cause="nack", delay_us=delay_us, reason=reason)
+        owner.revoked(subscription, events)
+        owner.note(subscription, events)
+        if confirm:
+            owner.check()
+            await owner.flush()
+            self._check_held(subscription, lease, offsets, held)
+
+    def extend(self, partition: int, lease: int, seconds: float) -> int:
+        """Move the lease's deadline to `seconds` from now, and return it."""
+        owner, subscription = self.find(partition)
+        deadline_us = owner.clock() + round(seconds * SECOND_US)
+        event = subscription.extend(lease, deadline_us)
+        if event is None:
+            raise LeaseLost(self.group.name, "it has expired or everything in it is settled; nothing to extend")
+        owner.note(subscription, [event], soon=False)
+        return deadline_us
+
+    def release(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        """Give back messages that were not handled: ready at once for others, no attempt counted."""
+        owner, subscription = self.find(partition)
+        event = subscription.release(lease, offsets)
+        if event is not None:
+            owner.note(subscription, [event])
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    async def detach(self) -> None:
+        """Take no more messages."""
+        if not self._attached:
+            return
+        self._attached = False
+        self.consumer.credit = 0
+        self.group.consumers.pop(self.consumer.id, None)
+        if not self.group.consumers:
+            for owner in self.topic.owners:
+                dispatcher = owner.dispatchers.pop(self._position, None)
+                if dispatcher is not None:
+                    await dispatcher.close()
+        self._wake()
+
+    async def end(self) -> None:
+        """The connection is gone: what is still leased goes back, and counts as an attempt."""
+        await self.detach()
+        for owner in self.topic.owners:
+            reader = owner.core.subscriptions.get(self._position) or owner.core.members.get(self._position)
+            if reader is not None:
+                owner.note(reader, reader.end_connection(self.consumer.id, owner.clock()))
+            if self._member is not None:
+                owner.core.members.pop(self._member, None)
+        self.topic.attachments.pop(self.consumer.id, None)
+
+    def find(self, partition: int) -> tuple[PartitionOwner, Subscription]:
+        """The partition, and this consumer's position on it."""
+        if partition >= len(self.topic.owners):
+            raise Closed(f"topic {self.topic.full_name!r} was deleted")
+        owner = self.topic.owners[partition]
+        return owner, owner.core.subscription(self._position)
+
+    def _check_held(
+        self, subscription: Subscription, lease: int, offsets: BitMap64 | None, held: BitMap64
+    ) -> None:
+        """Raise if something that was answered for was neither leased nor settled."""
+        if offsets is None:
+            if not held:
+                raise LeaseLost(self.group.name, f"lease {lease} has ended; its messages may come again")
+            return
+        lost = [offset for offset in offsets - held if offset not in subscription.settled]
+        if lost:
+            detail = f"{len(lost)} messages, the first at offset {lost[0]}, were no longer leased and may come again"
+            raise LeaseLost(self.group.name, detail)
+
+    def _wake(self) -> None:
+        for owner in self.topic.owners:
+            dispatcher = owner.dispatchers.get(self._position)
+            if dispatcher is not None:
+                dispatcher.wake()

@@ -1,0 +1,66 @@
+"""Commits of one or several partitions together: staged, handed to the engine in order, applied, and then made visible."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sealane.delivery.events import Event
+from sealane.delivery.partition import Publication
+from sealane.engine import Append, Engine
+
+if TYPE_CHECKING:
+    from sealane.node.owner import PartitionOwner
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One partition's share of a commit."""
+
+    owner: PartitionOwner
+    append: Append
+    planned: Sequence[Event]
+    """Takes effect when the engine has accepted the commit."""
+    riding: Sequence[Event]
+    """Has taken effect already, and waited for a commit to ride with."""
+    visible: int
+
+
+def stage(
+    owner: PartitionOwner, publication: Publication | None = None, planned: Sequence[Event] = ()
+) -> Staged:
+    """Prepare an owner's share: what it publishes, what else happens, and what waited for a commit."""
+    batch = None if publication is None else publication.batch
+    if publication is not None:
+        planned = [*publication.events, *planned]
+    riding = owner.take_waiting()
+    append = owner.append(batch, publication.base if publication else 0, [*riding, *planned])
+    return Staged(owner, append, planned, riding, visible=owner.core.end + (len(batch) if batch else 0))
+
+
+def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[None]:
+    """Commit all of the shares or none. Nothing has changed if this raises.
+
+    The future resolves when they are durable and visible; it outlives a cancelled caller (await it shielded).
+    """
+    try:
+        durable = asyncio.ensure_future(engine.commit([share.append for share in shares]))
+    except BaseException:
+        for share in shares:
+            share.owner.put_waiting_back(share.riding)
+        raise
+    for share in shares:
+        share.owner.accepted(share.append, share.planned, durable)
+
+    def finished(outcome: asyncio.Future[None]) -> None:
+        error = None if outcome.cancelled() else outcome.exception()
+        for share in shares:
+            if error is None and not outcome.cancelled():
+                share.owner.committed(share.visible)
+            else:
+                share.owner.broke(error)
+
+    durable.add_done_callback(finished)
+    return durable

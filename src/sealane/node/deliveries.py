@@ -1,0 +1,59 @@
+"""What a consumer is sent: leased messages, cut out of stored batches without copying where they lie together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pyroaring import BitMap64
+
+from sealane.delivery.offsets import span, to_array
+from sealane.delivery.subscription import Subscription
+from sealane.engine import Stored
+from sealane.message import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Messages of one stored batch. `offsets` is a range where they lie together, else an array."""
+
+    offsets: range | np.ndarray
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One lease's messages, in the order in which they are to be handled."""
+
+    topic: str
+    partition: int
+    subscription: str
+    lease: int
+    deadline_us: int
+    parts: tuple[Part, ...]
+    attempts: tuple[tuple[BitMap64, int], ...]
+    """Offsets that are not at their first attempt, with the attempt they are at."""
+
+    def __len__(self) -> int:
+        return sum(len(part.batch) for part in self.parts)
+
+
+def cut(stored: Stored, offsets: BitMap64) -> tuple[Part | None, BitMap64]:
+    """The wanted messages of a stored batch, and which they were."""
+    these = offsets & span(stored.base, stored.stop)
+    if not these:
+        return None, these
+    low, high = these.min(), these.max()
+    if high - low + 1 == len(these):
+        return Part(range(low, high + 1), stored.batch.slice(low - stored.base, high + 1 - stored.base)), these
+    values = to_array(these)
+    return Part(values, stored.batch.take((values - np.uint64(stored.base)).astype(np.int64))), these
+
+
+def later_attempts(subscription: Subscription, offsets: BitMap64) -> tuple[tuple[BitMap64, int], ...]:
+    if not subscription.attempts.levels:
+        return ()
+    groups = subscription.attempts.by_failures(offsets)
+    return tuple((group, failures + 1) for failures, group in groups if failures)
+
+

@@ -1,0 +1,153 @@
+"""Handing out messages: one dispatcher for each subscription of a partition that has consumers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap64
+
+from sealane.delivery.events import Granted
+from sealane.delivery.offsets import unpack
+from sealane.delivery.subscription import Subscription
+from sealane.node.consumers import Consumer, Group, Revocation
+from sealane.node.deliveries import Delivery, Part, cut, later_attempts
+
+if TYPE_CHECKING:
+    from sealane.node.owner import PartitionOwner
+
+log = logging.getLogger("sealane.node")
+
+KEYED_READY_MAX = 100_000
+"""A key-shared subscription stops scanning ahead here: behind a blocked key it would otherwise read the whole log."""
+
+
+class Dispatcher:
+    """Scans, grants and delivers whenever something may have become possible (`wake`)."""
+
+    def __init__(self, owner: PartitionOwner, subscription: Subscription, group: Group) -> None:
+        self._owner = owner
+        self._subscription = subscription
+        self._group = group
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"dispatch {subscription.name}")
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    def revoke(self, lease_id: int, offsets: BitMap64) -> None:
+        """Messages left a lease by other than its consumer's doing."""
+        for consumer in self._group.consumers.values():
+            consumer.revoke(Revocation(self._owner.key.partition, lease_id, offsets))
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                while await self._serve_everyone():
+                    pass
+            except Exception as error:
+                # A partition that cannot be read must not take the node with it: its consumers wait, loudly.
+                log.exception("%s: delivering to %r stopped: %s", self._owner.key, self._subscription.name, error)
+
+    async def _serve_everyone(self) -> bool:
+        served = False
+        for consumer in self._group.takers():
+            served |= await self._serve(consumer)
+        return served
+
+    async def _serve(self, consumer: Consumer) -> bool:
+        """Grant and deliver once. False when there is nothing for this consumer."""
+        owner, subscription = self._owner, self._subscription
+        if not subscription.backlog.has_ready(consumer.id):
+            await self._scan(consumer)
+        if consumer.credit <= 0 or consumer.id not in self._group.consumers:
+            return False
+        count = min(consumer.credit, max(1, owner.settings.delivery_bytes_max // owner.message_bytes))
+        now_us = owner.clock()
+        grants = subscription.grant(
+            consumer.id, count, lease_from=owner.next_lease(10), now_us=now_us, bound=consumer.bound
+        )
+        if not grants:
+            return False
+        self._group.served(consumer)
+        owner.note(subscription, grants, soon=False)
+        leased = [unpack(grant.offsets) for grant in grants]
+        consumer.credit -= sum(map(len, leased))
+        attempts = [later_attempts(subscription, offsets) for offsets in leased]
+        if consumer.auto_ack:
+            await self._settle_first(grants)
+        for grant, offsets, later in zip(grants, leased, attempts, strict=True):
+            await self._send(consumer, grant, offsets, later)
+        return True
+
+    async def _settle_first(self, grants: list[Granted]) -> None:
+        """At most once: the ack is durable before the message leaves."""
+        acks = [self._subscription.ack(grant.lease, None, self._owner.clock()) for grant in grants]
+        self._owner.note(self._subscription, [ack for ack in acks if ack is not None])
+        await self._owner.flush()
+
+    async def _scan(self, consumer: Consumer) -> None:
+        """Look further along the log until something is ready for this consumer, or there is no more."""
+        owner, subscription = self._owner, self._subscription
+        while not subscription.backlog.has_ready(consumer.id):
+            needed = owner.core.advance(subscription, self._group.name)
+            if needed is None:
+                return
+            if subscription.config.mode == "key-shared" and subscription.backlog.ready_count() >= KEYED_READY_MAX:
+                return
+            stored = await owner.fetch(needed)
+            if subscription.scanned != needed:
+                continue  # A seek came in between.
+            if stored is None or stored.base > needed:
+                owner.lose(needed, stored.base if stored else owner.core.visible)
+                subscription.scanned = max(subscription.scanned, stored.base if stored else owner.core.visible)
+                continue
+            owner.note(subscription, owner.core.scan(subscription, stored.base, stored.batch, owner.clock()))
+
+    async def _send(
+        self, consumer: Consumer, grant: Granted, offsets: BitMap64, attempts: tuple[tuple[BitMap64, int], ...]
+    ) -> None:
+        parts = await self._parts(offsets)
+        if not consumer.auto_ack:
+            held = self._subscription.leases.held(grant.lease, offsets)
+            if held != offsets:
+                # The lease, or some of it, ended while the messages were read from disk.
+                parts = await self._parts(held)
+        if parts:
+            owner = self._owner
+            consumer.deliver(
+                Delivery(
+                    owner.core.topic,
+                    owner.key.partition,
+                    self._group.name,
+                    grant.lease,
+                    grant.deadline_us,
+                    tuple(parts),
+                    attempts,
+                )
+            )
+
+    async def _parts(self, offsets: BitMap64) -> list[Part]:
+        parts: list[Part] = []
+        missing = offsets.copy()
+        while missing:
+            at = missing.min()
+            stored = await self._owner.fetch(at)
+            if stored is None or stored.base > at:
+                stop = min(stored.base if stored else missing.max() + 1, missing.max() + 1)
+                self._owner.lose(at, stop)
+                missing.remove_range(0, stop)
+                continue
+            part, _ = cut(stored, missing)
+            if part is not None:
+                parts.append(part)
+            missing.remove_range(0, stored.stop)
+        return parts

@@ -1,0 +1,313 @@
+"""The owner of a partition: its core state, its journal, its commits and its timer.
+
+Events of which nobody waits for (grants, buffered acks) gather here and ride with the next commit; a timer sends them off
+when no commit comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+
+from sealane.delivery.events import Event, Failed, Released, SubscriptionEvent, decode_events, encode_events
+from sealane.delivery.offsets import unpack
+from sealane.delivery.partition import Partition, Publication
+from sealane.delivery.subscription import Subscription
+from sealane.engine import Append, Engine, PartitionKey, Stored
+from sealane.errors import StorageFailed, StorageFull
+from sealane.message import Batch
+from sealane.node.commits import Staged, commit_together, stage
+from sealane.node.dispatch import Dispatcher
+from sealane.node.settings import NodeSettings
+from sealane.node.topic_config import TopicConfig
+
+log = logging.getLogger("sealane.node")
+
+TIMER_SECONDS_MAX = 1.0
+"""The timer looks at the clock at least this often while something waits, so that a clock jump is noticed."""
+READ_BYTES = 4 << 20
+
+
+class PartitionOwner:
+    """See the module's text. Made by `load`; all methods run on the node's loop."""
+
+    def __init__(
+        self,
+        key: PartitionKey,
+        engine: Engine,
+        config: TopicConfig,
+        settings: NodeSettings,
+        clock: Callable[[], int],
+        bury: Callable[[PartitionOwner, Subscription], None],
+    ) -> None:
+        self.key = key
+        self.engine = engine
+        self.settings = settings
+        self.clock = clock
+        self.core = Partition(f"{key.domain}/{key.topic}", config.limits())
+        self.dispatchers: dict[str, Dispatcher] = {}
+        self.error: BaseException | None = None
+        self.message_bytes = 128
+        """About how large a message is here, for sizing deliveries."""
+        self._bury = bury
+        self._epoch = 0
+        self._next_lease = 0
+        self._journal_end = 0
+        self._journal_bytes = 0
+        self._snapshot_bytes = 0
+        self._waiting: list[Event] = []
+        self._last_commit: asyncio.Future[None] | None = None
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._flush_at = float("inf")
+        self._tick_timer: asyncio.TimerHandle | None = None
+        self._tick_at_us: int | None = None
+        self._closed = False
+
+    # --- coming and going ---------------------------------------------------------------------------------------------
+
+    async def load(self, *, sealed: bool) -> None:
+        """Take the partition over from the engine: fold its journal, pass over what was damaged."""
+        opened = await self.engine.open(self.key, sealed=sealed)
+        self._epoch = opened.epoch
+        self._next_lease = opened.epoch << 20
+        self._journal_end = opened.journal_end
+        for _, entry in await self.engine.read_journal(self.key, opened.journal_start):
+            self._journal_bytes += len(entry)
+            for event in decode_events(entry):
+                self.core.apply(event)
+        self.core.recovered(opened.start, opened.end)
+        if opened.journal_lost:
+            log.error("%s: journal entries %s are damaged; messages they settled may be delivered again",
+                      self.key, [tuple(run) for run in opened.journal_lost])
+            self.core.unplain.add_range(opened.start, opened.end)
+        for start, stop in opened.lost:
+            if (start, stop) not in self.core.lost:
+                self.lose(start, stop)
+
+    def start(self) -> None:
+        """The topic is known to the node: see to what is due."""
+        for subscription in self.core.subscriptions.values():
+            if subscription.dying:
+                self._bury(self, subscription)
+        self._arm_tick()
+
+    def configure(self, config: TopicConfig) -> None:
+        self.core.configure(config.limits())
+
+    async def close(self) -> None:
+        """Stop serving; journal what waits."""
+        if self._closed:
+            return
+        self._closed = True
+        for dispatcher in list(self.dispatchers.values()):
+            await dispatcher.close()
+        for timer in (self._flush_timer, self._tick_timer):
+            if timer is not None:
+                timer.cancel()
+        if self.engine.failure is None and self.error is None:
+            if self._journal_bytes > self.settings.snapshot_journal_bytes // 16:
+                self._snapshot()
+            await self.flush()
+
+    # --- publishing ---------------------------------------------------------------------------------------------------
+
+    def plan(self, batch: Batch) -> Publication:
+        self.check()
+        return self.core.publish(batch, self.clock())
+
+    async def durable(self, end: int) -> None:
+        """Wait until everything below `end` is durable."""
+        while self.core.visible < end:
+            self.check()
+            if self._last_commit is None:
+                raise StorageFailed(f"{self.key}: offset {end - 1} was never committed")
+            await asyncio.shield(self._last_commit)
+
+    def check(self) -> None:
+        """Raise if this partition cannot take commands."""
+        error = self.error or self.engine.failure
+        if error is not None:
+            raise StorageFailed(f"{self.key} takes no writes after an error: {error}") from error
+
+    # --- the journal --------------------------------------------------------------------------------------------------
+
+    def take_waiting(self) -> list[Event]:
+        waiting, self._waiting = self._waiting, []
+        self._flush_at = float("inf")
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        return waiting
+
+    def put_waiting_back(self, events: Sequence[Event]) -> None:
+        self._waiting = [*events, *self._waiting]
+        if events:
+            self._flush_within(self.settings.grant_flush_seconds)
+
+    def append(self, batch: Batch | None, base: int, events: Sequence[Event]) -> Append:
+        entry = encode_events(events) if events else None
+        return Append(self.key, self._epoch, batch, base, entry, self._journal_end)
+
+    def accepted(self, append: Append, planned: Sequence[Event], durable: asyncio.Future[None]) -> None:
+        """The engine has the commit in its order: let it take effect."""
+        self._last_commit = durable
+        if append.batch is not None:
+            self.message_bytes = max(1, append.batch.nbytes // len(append.batch))
+        if append.journal is not None:
+            self._journal_end += 1
+            self._journal_bytes += len(append.journal)
+        for event in planned:
+            self.core.apply(event)
+
+    def committed(self, visible: int) -> None:
+        self.core.committed(visible)
+        for dispatcher in self.dispatchers.values():
+            dispatcher.wake()
+        if self._journal_bytes > max(self.settings.snapshot_journal_bytes, 4 * self._snapshot_bytes):
+            self._snapshot()
+
+    def broke(self, error: BaseException | None) -> None:
+        """A commit failed after it was accepted: what is in memory is no longer what is stored."""
+        if self.error is None:
+            self.error = error or StorageFailed(f"{self.key}: a commit was abandoned")
+            log.error("%s stops taking writes: %s", self.key, self.error)
+
+    def commit(self, share: Staged) -> asyncio.Future[None]:
+        return commit_together(self.engine, [share])
+
+    async def flush(self) -> None:
+        """Return once everything that has happened here is durable."""
+        if self._waiting:
+            self.check()
+            await asyncio.shield(self.commit(stage(self)))
+        elif self._last_commit is not None:
+            await asyncio.shield(self._last_commit)
+
+    def note(self, subscription: Subscription, events: Sequence[SubscriptionEvent], *, soon: bool = True) -> None:
+        """These have happened to a subscription: journal them before long, and do what follows from them."""
+        if events and self.core.subscriptions.get(subscription.name) is subscription:
+            self.note_journal(events, soon=soon)
+        if subscription.dying:
+            self._bury(self, subscription)
+        dispatcher = self.dispatchers.get(subscription.name)
+        if dispatcher is not None:
+            dispatcher.wake()
+        self._arm_tick()
+
+    def note_journal(self, events: Sequence[Event], *, soon: bool = True) -> None:
+        self._waiting.extend(events)
+        seconds = self.settings.ack_flush_seconds if soon else self.settings.grant_flush_seconds
+        self._flush_within(0 if len(self._waiting) >= self.settings.journal_events_max else seconds)
+
+    def _flush_within(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
+        if at < self._flush_at and not self._closed:
+            if self._flush_timer is not None:
+                self._flush_timer.cancel()
+            self._flush_at = at
+            self._flush_timer = loop.call_at(at, self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush_timer = None
+        self._flush_at = float("inf")
+        if not self._waiting or self.error is not None or self.engine.failure is not None:
+            return
+        try:
+            self.commit(stage(self)).add_done_callback(_consume_exception)
+        except StorageFull as error:
+            log.warning("%s: %d events wait for room on disk: %s", self.key, len(self._waiting), error)
+        except StorageFailed as error:
+            self.broke(error)
+
+    def _snapshot(self) -> None:
+        """Write the whole state as one journal entry, and let go of what came before once that is durable."""
+        snapshot = self.core.snapshot()
+        at = self._journal_end
+        self._waiting.append(snapshot)
+        try:
+            durable = self.commit(stage(self))
+        except (StorageFull, StorageFailed):
+            self._waiting.remove(snapshot)
+            return
+        self._snapshot_bytes = len(snapshot.state)
+        self._journal_bytes = 0
+
+        def trim(outcome: asyncio.Future[None]) -> None:
+            if not outcome.cancelled() and outcome.exception() is None and not self._closed:
+                task = asyncio.ensure_future(self.engine.trim(self.key, journal_before=at))
+                task.add_done_callback(_consume_exception)
+
+        durable.add_done_callback(trim)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def fetch(self, offset: int) -> Stored | None:
+        """The batch that holds this offset, or the first one after it; None if there is none."""
+        stored = self.engine.recent(self.key, offset)
+        if stored is not None:
+            return stored
+        read = await self.engine.read(self.key, offset, bytes_max=1)
+        return read[0] if read else None
+
+    def lose(self, start: int, stop: int) -> None:
+        """The engine has no bytes for these offsets any more."""
+        log.error("%s: messages %d to %d are damaged and lost; they were quarantined", self.key, start, stop - 1)
+        self.note_journal([self.core.lose(start, stop, self.clock())])
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def next_lease(self, count: int) -> int:
+        first = self._next_lease
+        self._next_lease += count
+        return first
+
+    def revoked(self, subscription: Subscription, events: Sequence[SubscriptionEvent]) -> None:
+        """Tell consumers what they no longer hold."""
+        dispatcher = self.dispatchers.get(subscription.name)
+        if dispatcher is None:
+            return
+        for event in events:
+            if isinstance(event, Failed | Released):
+                dispatcher.revoke(event.lease, unpack(event.offsets))
+
+    def revoke_all(self, subscription: str) -> None:
+        """A seek: whatever consumers hold is no longer theirs."""
+        dispatcher = self.dispatchers.get(subscription)
+        if dispatcher is not None:
+            for lease in self.core.subscription(subscription).leases.by_id.values():
+                dispatcher.revoke(lease.id, lease.offsets.copy())
+
+    def _arm_tick(self) -> None:
+        if self._closed:
+            return
+        readers = (*self.core.subscriptions.values(), *self.core.members.values())
+        moments = [moment for reader in readers if (moment := reader.next_tick_us()) is not None]
+        next_us = min(moments, default=None)
+        if next_us is None or (self._tick_at_us is not None and self._tick_at_us <= next_us):
+            return
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
+        delay = min(max(next_us - self.clock(), 0) / 1_000_000, TIMER_SECONDS_MAX)
+        self._tick_at_us = next_us
+        self._tick_timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._tick_timer = None
+        self._tick_at_us = None
+        now_us = self.clock()
+        for reader in (*self.core.subscriptions.values(), *self.core.members.values()):
+            due = reader.next_tick_us()
+            if due is not None and due <= now_us:
+                events = reader.tick(now_us)
+                self.revoked(reader, events)
+                self.note(reader, events)
+        self._arm_tick()
+
+
+def _consume_exception(outcome: asyncio.Future[None]) -> None:
+    """The owner hears of a failed commit by `broke`; here it only must not be reported as never retrieved."""
+    if not outcome.cancelled():
+        outcome.exception()

@@ -1,0 +1,66 @@
+"""Receipts of a publish: where each message is, made into objects only when looked at."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+import numpy as np
+
+from sealane.message import Batch
+
+
+class Receipt(NamedTuple):
+    id: uuid.UUID
+    partition: int
+    offset: int
+
+
+class Share(NamedTuple):
+    """The rows of a batch (None: all of them) that went to a partition, and their offsets there."""
+
+    partition: int
+    rows: np.ndarray | None
+    offsets: range | list[int]
+
+
+class Receipts(Sequence[Receipt]):
+    """One receipt for each message, in the order in which they were given."""
+
+    __slots__ = ("_batch", "_shares")
+
+    def __init__(self, batch: Batch, shares: Sequence[Share]) -> None:
+        self._batch = batch
+        self._shares = shares
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    @overload
+    def __getitem__(self, index: int) -> Receipt: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Receipt]: ...
+    def __getitem__(self, index: int | slice) -> Receipt | list[Receipt]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        row = range(len(self))[index]
+        for share in self._shares:
+            place = row if share.rows is None else int(np.searchsorted(share.rows, row))
+            if share.rows is None or (place < len(share.rows) and share.rows[place] == row):
+                identity = self._batch.records.column("id")[row].as_py()
+                return Receipt(uuid.UUID(bytes=identity), share.partition, share.offsets[place])
+        raise IndexError(index)
+
+    def __iter__(self) -> Iterator[Receipt]:
+        places: list[tuple[int, int]] = [(0, 0)] * len(self)
+        for share in self._shares:
+            rows = range(len(self)) if share.rows is None else share.rows.tolist()
+            for row, offset in zip(rows, share.offsets, strict=True):
+                places[row] = (share.partition, offset)
+        for identity, (partition, offset) in zip(self._batch.ids(), places, strict=True):
+            yield Receipt(uuid.UUID(bytes=identity), partition, offset)
+
+    def __repr__(self) -> str:
+        partitions = sorted({share.partition for share in self._shares})
+        return f"<Receipts of {len(self):,} messages in partitions {partitions}>"

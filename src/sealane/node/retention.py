@@ -1,0 +1,55 @@
+"""Retention: settled messages stay for their topic's time, unsettled ones until they are settled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from sealane.delivery.config import SECOND_US
+from sealane.errors import SealaneError
+
+if TYPE_CHECKING:
+    from sealane.node.node import Node
+    from sealane.node.topics import Topic
+
+log = logging.getLogger("sealane.node")
+
+
+class Retention:
+    """A task that trims what is both old and settled."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="retention")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._node.settings.retention_check_seconds)
+            await self.apply()
+
+    async def apply(self) -> None:
+        """Look at every topic once."""
+        for topic in list(self._node.topics.values()):
+            try:
+                await self._trim(topic)
+            except SealaneError as error:
+                log.warning("retention of %s waits: %s", topic.full_name, error)
+
+    async def _trim(self, topic: Topic) -> None:
+        for owner in list(topic.owners):
+            horizon_us = owner.clock() - round(topic.config.retention_seconds * SECOND_US)
+            old_below = await owner.engine.offset_at(owner.key, horizon_us)
+            before = min(old_below, owner.core.settled_floor(), owner.core.visible)
+            if before > owner.core.start:
+                await owner.engine.trim(owner.key, messages_before=before)
+                owner.core.trimmed(before)
+                log.info("%s: messages below %d are past retention", owner.key, before)

@@ -1,0 +1,37 @@
+"""What a node can be told: the knobs that are not of a topic and not of storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sealane.message import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """How topics come to be when nobody says otherwise."""
+
+    auto_create: bool = True
+    """Create a topic on first publish or consume."""
+    partitions: int = 1
+    sealed: bool = True
+    retention_seconds: float = 7 * 24 * 3600.0
+    """Settled messages stay this long for replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    limits: Limits = field(default_factory=Limits)
+    topics: TopicSettings = field(default_factory=TopicSettings)
+    ack_flush_seconds: float = 0.005
+    """Acks that nobody waits for become durable with the next publish, or after this long."""
+    grant_flush_seconds: float = 1.0
+    """Grants ride with the next commit, or are journalled after this long."""
+    journal_events_max: int = 1_000
+    """Events that may wait for the next commit of a partition; more are flushed at once, to bound memory."""
+    snapshot_journal_bytes: int = 1 << 20
+    """A partition is snapshotted after this much journal, or four times the last snapshot if that is more."""
+    delivery_bytes_max: int = 4 << 20
+    """About how much one delivery to a consumer may hold."""
+    retention_check_seconds: float = 60.0
+    """How often retention looks for messages to let go."""

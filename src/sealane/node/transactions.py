@@ -1,0 +1,104 @@
+"""Transactions: publishes and acks in one commit, once under the id that the caller gives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap64
+
+from sealane.delivery.events import Event, TransactionDone
+from sealane.delivery.partition import Publication
+from sealane.delivery.subscription import Subscription
+from sealane.engine import Engine
+from sealane.errors import InvalidArgument, LeaseLost, TransactionAborted
+from sealane.message import Batch
+from sealane.message.concat import concat
+from sealane.node.commits import Staged, commit_together, stage
+from sealane.node.owner import PartitionOwner
+
+COORDINATOR = "_transactions"
+"""The topic of a domain whose journal remembers which transactions are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionAck:
+    owner: PartitionOwner
+    subscription: Subscription
+    lease: int
+    offsets: BitMap64
+
+
+@dataclass(slots=True)
+class _Share:
+    """What a transaction does to one partition."""
+
+    batches: list[Batch] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    publication: Publication | None = None
+
+
+class Transactions:
+    """Commits transactions; a second one under the same id, at the same time or later, changes nothing."""
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[str, str], asyncio.Future[None]] = {}
+
+    async def commit(
+        self,
+        coordinator: PartitionOwner,
+        transaction: str,
+        publishes: Sequence[tuple[PartitionOwner, Batch]],
+        acks: Sequence[TransactionAck],
+    ) -> bool:
+        """Returns True if it took effect now, False if it had before."""
+        running_as = (coordinator.key.domain, transaction)
+        running = self._running.get(running_as)
+        if running is not None:
+            await asyncio.shield(running)
+            return False
+        if coordinator.core.transaction_done(transaction):
+            await coordinator.flush()
+            return False
+        shares = self._shares(coordinator, transaction, publishes, acks)
+        engine = _one_engine(transaction, shares)
+        staged: list[Staged] = [stage(owner, share.publication, share.events) for owner, share in shares.items()]
+        durable = commit_together(engine, staged)
+        self._running[running_as] = durable
+        durable.add_done_callback(lambda _: self._running.pop(running_as, None))
+        await asyncio.shield(durable)
+        return True
+
+    def _shares(
+        self,
+        coordinator: PartitionOwner,
+        transaction: str,
+        publishes: Sequence[tuple[PartitionOwner, Batch]],
+        acks: Sequence[TransactionAck],
+    ) -> dict[PartitionOwner, _Share]:
+        now_us = coordinator.clock()
+        shares: dict[PartitionOwner, _Share] = {coordinator: _Share(events=[TransactionDone(transaction, now_us)])}
+        for ack in acks:
+            event = ack.subscription.ack_whole(ack.lease, ack.offsets, now_us)
+            if event is None:
+                lost = LeaseLost(ack.subscription.name, f"lease {ack.lease} no longer holds what is to be acknowledged")
+                raise TransactionAborted(transaction, str(lost)) from lost
+            shares.setdefault(ack.owner, _Share()).events.append(event)
+        for owner, batch in publishes:
+            shares.setdefault(owner, _Share()).batches.append(batch)
+        for owner, share in shares.items():
+            owner.check()
+            if share.batches:
+                planned = owner.plan(concat(share.batches))
+                if planned.batch is not None:
+                    share.publication = planned
+        return shares
+
+
+def _one_engine(transaction: str, shares: dict[PartitionOwner, _Share]) -> Engine:
+    engines = {id(owner.engine): owner.engine for owner in shares}
+    if len(engines) > 1:
+        problem = "topics in memory and durable topics cannot share a transaction"
+        raise TransactionAborted(transaction, problem) from InvalidArgument("topic", problem)
+    return next(iter(engines.values()))
