@@ -1,7 +1,8 @@
 """The narrow seam between the local engine and the disk.
 
-Everything the engine does to files goes through `Files` and `File`, so that a simulated disk can tear writes, flip bits,
-fail a sync, fill up, or forget what was never synced. `DiskFiles` is the real thing: thin, with no policy of its own.
+Everything the engine does to files goes through `Files` and `File`, so that a simulated disk can tear writes, flip
+bits, fail a sync, fill up, or forget what was never synced. `DiskFiles` is the real thing: thin, with no policy of its
+own.
 """
 
 from __future__ import annotations

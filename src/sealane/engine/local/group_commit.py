@@ -1,7 +1,7 @@
 """Group commit: everything that waits is written as one record, with one sync.
 
-A group is written on the event loop or on a thread. On the loop there is no hand-over, which is the fastest a lone commit
-can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses.
+A group is written on the event loop or on a thread. On the loop there is no hand-over, which is the fastest a lone
+commit can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FlushPolicy:
         )
 
     def saw(self, commits: int, group_bytes: int, seconds: float) -> None:
-        """Learn from a flush. Large groups take long for their size, and tell nothing about how long a small one takes."""
+        """Learn from a flush. Large groups take long for their size; how long a small one takes, they do not tell."""
         self._commits += _WEIGHT * (commits - self._commits)
         if group_bytes <= self._inline_bytes_max:
             self._seconds += _WEIGHT * (seconds - self._seconds)
@@ -63,8 +63,8 @@ R = TypeVar("R")
 class GroupCommit(Generic[W, R]):
     """Gathers commits and writes them in groups, one group at a time, in the order they were submitted.
 
-    `write` does the blocking work and runs wherever the policy says; `landed` and `failed` run on the loop. When a write
-    raises, `failed` gets the group and everything that waits behind it: their places were counted on what was lost.
+    `write` does the blocking work and runs wherever the policy says; `landed` and `failed` run on the loop. When a
+    write raises, `failed` gets the group and everything that waits behind it: their places were counted on it.
     """
 
     def __init__(

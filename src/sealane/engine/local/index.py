@@ -12,7 +12,7 @@ import numpy as np
 
 from sealane.engine.contract import PartitionKey, Span
 from sealane.engine.local import record
-from sealane.engine.local.record import JOURNAL, MESSAGES
+from sealane.engine.local.record import JOURNAL, MESSAGES, Entry
 
 
 class Row(NamedTuple):
@@ -30,6 +30,11 @@ class Row(NamedTuple):
     @property
     def stop(self) -> int:
         return self.base + self.count
+
+    @classmethod
+    def of(cls, entry: Entry, file: int, position: int, time_us: int) -> Row:
+        """The row for an entry of a record, whose body is at `position` of the file."""
+        return cls(entry.base, entry.count, file, position, entry.body_bytes, time_us, entry.body_checksum, entry.flags)
 
 
 _TYPES = ("Q", "I", "I", "Q", "Q", "Q", "Q", "B")
@@ -106,15 +111,11 @@ class LogIndex:
 
     def lost(self) -> tuple[Span, ...]:
         """The offsets between start and end that no row holds."""
-        spans = []
-        expected = self.start
-        for base, count in zip(self._columns[0], self._columns[1], strict=True):
-            if base > expected:
-                spans.append(Span(expected, base))
-            expected = max(expected, base + count)
-        if expected < self.end:
-            spans.append(Span(expected, self.end))
-        return tuple(spans)
+        bases = np.array(self._columns[0], dtype=np.uint64)
+        stops = bases + np.array(self._columns[1], dtype=np.uint64)
+        begins = np.append(np.uint64(self.start), stops)
+        ends = np.append(bases, np.uint64(self.end))
+        return tuple(Span(int(begins[gap]), int(ends[gap])) for gap in np.flatnonzero(ends > begins))
 
     def extend(self, columns: tuple[np.ndarray, ...]) -> None:
         """Add many rows at once, given as one array a column, in order and after all others."""
@@ -141,7 +142,7 @@ class SegmentIndex:
     `ends` has, for each log the segment mentions, the offset after its last entry, lost ones included.
     """
 
-    __slots__ = ("_columns", "ends", "first_sequence", "last_sequence", "partitions", "time_us", "_numbers")
+    __slots__ = ("_columns", "_numbers", "ends", "first_sequence", "last_sequence", "partitions", "time_us")
 
     def __init__(self, first_sequence: int) -> None:
         self.first_sequence = first_sequence
@@ -207,7 +208,7 @@ class SegmentIndex:
 
     @classmethod
     def decode(cls, data: bytes) -> SegmentIndex | None:
-        """What `encode` wrote, or None when it is damaged or of another version: then the segment is scanned instead."""
+        """What `encode` wrote; None when it is damaged or of another version: then the segment is scanned instead."""
         if len(data) < _HEAD.size + _CHECKSUM.size:
             return None
         content = memoryview(data)[: -_CHECKSUM.size]

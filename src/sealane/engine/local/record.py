@@ -218,7 +218,7 @@ def has_tail(data: Bytes, start: int, head: Head) -> bool:
 
 
 def head_copies(data: Bytes, start: int, head: Head, *, from_tail: bool) -> tuple[bytes, bytes]:
-    """The head block and the tail (copy and trailer) of a record of which one of the two is sound: what a repair writes."""
+    """Head block and tail (copy and trailer) of a record of which one of the two is sound: what a repair writes."""
     view = memoryview(data)
     at = start + head.record_bytes - _TRAILER.size - head.head_bytes if from_tail else start
     block = bytes(view[at + 4 : at + head.head_bytes])

@@ -126,7 +126,7 @@ def recover(files: Files, clock: Callable[[], int], number: Callable[[], int], *
             recovered.closed.append(settled)
             recovered.next_sequence = max(recovered.next_sequence, settled.index.last_sequence + 1)
             recovered.last_time_us = max(recovered.last_time_us, settled.index.time_us)
-    _reopen_newest(recovered)
+    _reopen_newest(files, recovered)
     report.seconds = (clock() - started_us) / 1e6
     _shout(report)
     return recovered
@@ -241,13 +241,7 @@ def _index(segment: Segment, found: FoundRecord, report: RecoveryReport) -> None
             index.mention(entry.partition, entry.kind, entry.stop)
             report.quarantined.append(_quarantined(segment.name, at, entry))
         else:
-            index.add(entry.partition, entry.kind, row_of(entry, segment.number, at, head.time_us))
-
-
-def row_of(entry: Entry, file: int, position: int, time_us: int) -> Row:
-    return Row(
-        entry.base, entry.count, file, position, entry.body_bytes, time_us, entry.body_checksum, entry.flags
-    )
+            index.add(entry.partition, entry.kind, Row.of(entry, segment.number, at, head.time_us))
 
 
 def _quarantined(name: str, position: int, entry: Entry) -> Quarantined:
@@ -256,13 +250,18 @@ def _quarantined(name: str, position: int, entry: Entry) -> Quarantined:
     )
 
 
-def _reopen_newest(recovered: Recovered) -> None:
+def _reopen_newest(files: Files, recovered: Recovered) -> None:
     """Append to the newest segment where that is possible: an older format is left as it is, and a new one begun."""
     if not recovered.closed:
         return
     newest = recovered.closed[-1]
     if newest.header.version == FORMAT and newest.header.nonce != bytes(record.NONCE_BYTES):
         recovered.active = recovered.closed.pop()
+        recovered.active.indexed = False
+        if files.exists(newest.name + INDEX_SUFFIX):
+            # It would soon tell less than the segment holds, and would be believed.
+            files.remove(newest.name + INDEX_SUFFIX)
+            files.sync_directory(WAL_DIRECTORY)
 
 
 def _shout(report: RecoveryReport) -> None:

@@ -136,7 +136,9 @@ def _next_record(data: bytes, position: int, header: SegmentHeader, sequence: in
     """The first record after damage: by its head, or, where that is what was damaged, by its tail copy."""
     best: FoundRecord | None = None
     for tail in (False, True):
-        mark = record.tail_mark(header.version, header.nonce) if tail else record.head_mark(header.version, header.nonce)
+        mark = (
+            record.tail_mark(header.version, header.nonce) if tail else record.head_mark(header.version, header.nonce)
+        )
         at = data.find(mark, position)
         while at >= 0:
             head = record.read_head(data, at, tail=tail)

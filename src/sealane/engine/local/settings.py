@@ -34,7 +34,7 @@ class StorageSettings:
     free and the next group gathers), or whichever suits what was seen lately."""
 
     inline_bytes_max: int = 64 * 1024
-    """The largest group that `auto` writes on the loop: copying more than this into the page cache is felt by others."""
+    """The largest group that `auto` writes on the loop: copying more into the page cache is felt by others."""
 
     inline_seconds_max: float = 0.002
     """When syncs have lately taken longer than this, `auto` keeps them off the loop."""
@@ -46,8 +46,8 @@ class StorageSettings:
     """Refuse publishes when the data would take more than this. None: only the disk itself is the limit."""
 
     disk_free_bytes_min: int = 64 * MiB
-    """Refuse publishes while the disk has less free than this beside a new segment: a disk filled to the last byte harms
-    metadata, compaction, and everything else on it."""
+    """Refuse publishes while the disk has less free than this beside a new segment: a disk filled to the last byte
+    harms metadata, compaction, and everything else on it."""
 
     space_retry_seconds: float = 1.0
     """How often a full engine looks whether there is room again."""
@@ -59,7 +59,7 @@ class StorageSettings:
     """Rewrite closed segments into one file a partition in the background."""
 
     compaction_segments_min: int = 4
-    """How many closed segments gather before they are compacted: more give larger files, fewer give space back sooner."""
+    """How many closed segments gather before they are compacted: more give larger files, fewer free space sooner."""
 
     def __post_init__(self) -> None:
         if self.segment_bytes < SEGMENT_BYTES_MIN:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 from sealane.engine.local.settings import StorageSettings
 from sealane.errors import StorageFull
+
+
+class Lacking(NamedTuple):
+    """Why there is no room."""
+
+    used_bytes: int
+    limit_bytes: int
+    what: str
+
+    def error(self) -> StorageFull:
+        return StorageFull(*self)
 
 
 class Space:
@@ -19,7 +32,7 @@ class Space:
         # Segments are prepared on one thread while commits fill them on another.
         self._lock = threading.Lock()
         self.bytes_used = 0
-        self.full: StorageFull | None = None
+        self.full: Lacking | None = None
 
     def hold(self, name: str, size: int) -> None:
         """A file of this name takes `size` bytes now."""
@@ -35,16 +48,21 @@ class Space:
         with self._lock:
             self.bytes_used -= self._sizes.pop(name, 0)
 
-    def lacking(self, more_bytes: int) -> StorageFull | None:
+    def lacking(self, more_bytes: int) -> Lacking | None:
         """What would be exceeded by `more_bytes` more; None when there is room."""
         limit = self._settings.disk_bytes_max
         if limit is not None and self.bytes_used + more_bytes > limit:
-            return StorageFull(self.bytes_used, limit)
+            return Lacking(self.bytes_used, limit, "storage.disk_bytes_max")
         free = self._free_bytes()
         if free < more_bytes + self._settings.disk_free_bytes_min:
             return self.exhausted(free)
         return None
 
-    def exhausted(self, free_bytes: int = 0) -> StorageFull:
+    @staticmethod
+    def is_full(error: BaseException) -> bool:
+        """Whether the operating system says that there is no room."""
+        return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+    def exhausted(self, free_bytes: int = 0) -> Lacking:
         """The refusal when it is the disk itself that has no room."""
-        return StorageFull(self.bytes_used, self.bytes_used + free_bytes, "the disk")
+        return Lacking(self.bytes_used, self.bytes_used + free_bytes, "the disk")

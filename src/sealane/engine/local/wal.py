@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -73,6 +72,8 @@ class Wal:
         self._filling: File | None = None
         self._file = files.open(active.name) if active is not None else None
         self.active = active
+        self.marked = False
+        """Whether the last record is a mark, which holds nothing and proves that what is before it was durable."""
         self.closed: list[Segment] = []
         """Segments that a write has filled, oldest first; whoever looks after them takes them from here."""
 
@@ -92,6 +93,11 @@ class Wal:
             return min(self._settings.segment_bytes_first, self._settings.segment_bytes)
         return min(self._settings.segment_bytes, _GROWTH * self.active.capacity)
 
+    @property
+    def spare_missing_bytes(self) -> int:
+        """How much of it has yet to be allocated."""
+        return self.spare_bytes - (self._filling.size if self._filling is not None else 0)
+
     def write(self, entries: Sequence[tuple[Entry, Bytes]]) -> Written:
         """Append one record and return once it is durable. After an `OSError` the log must not be written again.
 
@@ -99,11 +105,9 @@ class Wal:
         """
         time_us = self._time_us = max(self._time_us, self._clock())
         segment, file = self.active, self._file
-        if segment is not None and file is not None:
-            buffers, head = record.encode_record(self._next_sequence, segment.header.nonce, time_us, entries)
-            if head.record_bytes > self.room_bytes:
-                segment = None
-        if segment is None or file is None:
+        nonce = segment.header.nonce if segment is not None else self._entropy(record.NONCE_BYTES)
+        buffers, head = record.encode_record(self._next_sequence, nonce, time_us, entries)
+        if segment is None or file is None or head.record_bytes > self.room_bytes:
             nonce = self._entropy(record.NONCE_BYTES)
             buffers, head = record.encode_record(self._next_sequence, nonce, time_us, entries)
             segment, file = self._next_segment(nonce, time_us, HEADER_BYTES + head.record_bytes)
@@ -116,6 +120,7 @@ class Wal:
         segment.index.last_sequence = head.sequence
         segment.index.time_us = time_us
         self._next_sequence += 1
+        self.marked = not entries
         return Written(segment, time_us, [(entry, start + position) for entry, position in head.bodies()])
 
     def fill_spare(self) -> bool:
@@ -157,11 +162,11 @@ class Wal:
         try:
             file.write_at(position, buffers)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not self._space.is_full(error):
                 raise
             # Only a part was written and nothing was promised: without that part the log is as it was.
             file.truncate(position)
-            raise self._space.exhausted() from error
+            raise self._space.exhausted().error() from error
 
     def _next_segment(self, nonce: bytes, time_us: int, bytes_min: int) -> tuple[Segment, File]:
         name = segment_name(self._next_sequence)
@@ -176,7 +181,7 @@ class Wal:
             capacity = max(bytes_min, self.spare_bytes)
             lacking = self._space.lacking(capacity)
             if lacking is not None:
-                raise lacking
+                raise lacking.error()
             file = self._files.open(name, create=True)
             self._files.sync_directory(WAL_DIRECTORY)
             self._space.hold(name, capacity)

@@ -64,19 +64,7 @@ class GroupWriter:
         if not bundles:
             return Landed(None, [])
         segment, time_us, places = self._wal.write([self._entry(bundle) for bundle in bundles])
-        rows = [
-            Row(
-                entry.base,
-                entry.count,
-                segment.number,
-                position,
-                entry.body_bytes,
-                time_us,
-                entry.body_checksum,
-                entry.flags,
-            )
-            for entry, position in places
-        ]
+        rows = [Row.of(entry, segment.number, position, time_us) for entry, position in places]
         return Landed(segment, list(zip(bundles, rows, strict=True)))
 
     def _entry(self, bundle: Bundle) -> tuple[Entry, Bytes]:
@@ -92,9 +80,7 @@ class GroupWriter:
             place = record.associated(partition, bundle.kind, bundle.base, bundle.count)
             body = self._sealer.seal(partition.domain, body, place)
             flags |= SEALED
-        entry = record.describe(
-            bundle.kind, partition, bundle.epoch, bundle.base, bundle.count, body, flags=flags
-        )
+        entry = record.describe(bundle.kind, partition, bundle.epoch, bundle.base, bundle.count, body, flags=flags)
         return entry, body
 
 

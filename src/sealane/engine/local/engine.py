@@ -1,0 +1,349 @@
+"""The local engine: every partition's logs in one write-ahead log, on one machine."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
+from sealane.engine.local.compactor_process import Compactor, ProcessCompactor
+from sealane.engine.local.files import DiskFiles, Files
+from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
+from sealane.engine.local.housekeeping import Housekeeping
+from sealane.engine.local.partition import PartitionLogs
+from sealane.engine.local.reads import Reads
+from sealane.engine.local.recovery import Quarantined, RecoveryReport
+from sealane.engine.local.runner import Runner, ThreadRunner
+from sealane.engine.local.settings import StorageSettings
+from sealane.engine.local.start import Start
+from sealane.engine.local.tail import Tail
+from sealane.engine.local.writer import GroupWriter, Landed, Pending
+from sealane.errors import Closed, Fenced, StorageError, StorageFailed, StorageFull
+from sealane.security.sealing import Sealer
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+EPOCHS_A_BOOT = 1 << 20
+"""An epoch is the number of the start times this, plus a count: it grows over restarts with one write a start."""
+APPEND_OVERHEAD_BYTES = 512
+"""About what an append takes in a record beside its data: head, tail copy, seal, padding."""
+
+
+class LocalEngine:
+    """Implements `Engine` on a data directory. Make one with `LocalEngine.start`; it belongs to one event loop."""
+
+    @classmethod
+    async def start(
+        cls,
+        files: Files,
+        *,
+        settings: StorageSettings,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        runner: Runner | None = None,
+        compactor: Compactor | Callable[[Files, Sealer], Compactor] | None = None,
+    ) -> LocalEngine:
+        """Lock the directory, check its key, recover its log, and be ready.
+
+        `clock` gives microseconds. `runner` takes the place of threads. `compactor` (or what makes one, once the keys
+        are there) takes the place of the helper process, which only a directory on a real disk can have.
+
+        Raises `DataDirectoryInUse`, `KeyUnavailable`, `FormatTooNew`, `CorruptData`, before anything is served.
+        """
+        files.acquire()
+        own = [] if runner is not None else [ThreadRunner("commit"), ThreadRunner("disk", threads=2)]
+        try:
+            start = Start(files, settings, clock, entropy)
+            await (runner or own[1]).run(start.run)
+            return cls(start, runner or own[0], runner or own[1], own, compactor)
+        except BaseException:
+            for each in own:
+                each.close()
+            files.release()
+            raise
+
+    def __init__(
+        self,
+        start: Start,
+        commit_runner: Runner,
+        disk_runner: Runner,
+        own_runners: Sequence[ThreadRunner],
+        compactor: Compactor | Callable[[Files, Sealer], Compactor] | None,
+    ) -> None:
+        settings = start.settings
+        self._loop = asyncio.get_running_loop()
+        self._files = start.files
+        self._settings = settings
+        self._metadata = start.metadata
+        self._sealer = start.sealer
+        self._partitions = start.partitions
+        self._dropped = start.dropped
+        self._wal = start.wal
+        self._sources = start.sources
+        self._space = start.space
+        self._tail = Tail(settings.tail_bytes_max)
+        self._disk = disk_runner
+        self._own_runners = own_runners
+        self._epoch_base = start.boot * EPOCHS_A_BOOT
+        self._epochs = itertools.count(1)
+        self._failure: StorageFailed | None = None
+        self._closing: asyncio.Future[None] | None = None
+        self.recovery: RecoveryReport = start.recovered.report
+        """What opening the directory found and did."""
+        self.quarantined: list[Quarantined] = list(self.recovery.quarantined)
+        """Every stored entry found damaged, at opening or by a read since."""
+        self._reads = Reads(self._partitions, self._sources, self._sealer, disk_runner, self.quarantined)
+        if callable(compactor):
+            compactor = compactor(start.files, start.sealer)
+        elif compactor is None and isinstance(start.files, DiskFiles):
+            compactor = ProcessCompactor(start.files.location, start.sealer.keyring)
+        self.housekeeping = Housekeeping(
+            start.files,
+            settings,
+            space=self._space,
+            wal=self._wal,
+            sources=self._sources,
+            metadata=self._metadata,
+            partitions=self._partitions,
+            dropped=self._dropped,
+            closed=start.recovered.closed,
+            compacted=start.compacted,
+            runner=disk_runner,
+            compactor=compactor if settings.compaction else None,
+            number=start.number,
+            generation=self._next_epoch,
+        )
+        self._group = GroupCommit[Pending, Landed](
+            GroupWriter(self._wal, self._sealer).write,
+            self._landed,
+            self._failed,
+            runner=commit_runner,
+            policy=FlushPolicy(
+                settings.commit,
+                inline_bytes_max=settings.inline_bytes_max,
+                inline_seconds_max=settings.inline_seconds_max,
+            ),
+            group_bytes_max=settings.group_bytes_max,
+            clock=start.clock,
+        )
+        self.housekeeping.start()
+
+    @property
+    def atomic_across_partitions(self) -> bool:
+        return True
+
+    @property
+    def failure(self) -> BaseException | None:
+        return self._failure
+
+    # --- partitions ---------------------------------------------------------------------------------------------
+
+    async def open(self, partition: PartitionKey, *, sealed: bool = True) -> Opened:
+        self._check_writable()
+        if partition in self._dropped:
+            raise StorageError(f"{partition} was dropped; a topic that is made again has another incarnation")
+        if sealed:
+            await self._disk.run(lambda: self._sealer.ensure(partition.domain))
+        logs = self._partitions.get(partition)
+        if logs is None:
+            logs = self._partitions[partition] = PartitionLogs(partition)
+        epoch = logs.epoch = self._next_epoch()
+        # What the earlier owner called before it was fenced lands before this one sees the log.
+        await self._group.barrier()
+        self._check_writable()
+        if logs.epoch == epoch:
+            logs.sealed = sealed
+        return logs.opened(epoch)
+
+    def commit(self, appends: Sequence[Append]) -> Awaitable[None]:
+        if self._failure is not None or self._closing is not None:
+            self._check_writable()
+        logs = [self._owned(append) for append in appends]
+        size = 0
+        publishes = False
+        for append in appends:
+            size += APPEND_OVERHEAD_BYTES
+            if append.batch is not None:
+                publishes = True
+                size += append.batch.nbytes
+            if append.journal is not None:
+                size += len(append.journal)
+        lacking = self._space.full
+        # While the disk is full, what is left of the active segment is kept for acks: they are what frees space.
+        if lacking is not None and (publishes or self._group.bytes_waiting + size > self._wal.room_bytes):
+            raise lacking.error()
+        if len(logs) == 1:
+            logs[0].reserve(appends[0])
+        else:
+            _reserve_all(logs, appends)
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._group.submit(Pending(appends, logs, size, done))
+        return done
+
+    def _owned(self, append: Append) -> PartitionLogs:
+        logs = self._partitions.get(append.partition)
+        if logs is None:
+            raise Fenced(str(append.partition), append.epoch, 0)
+        return logs
+
+    def _refusal(self) -> StorageFailed:
+        """A new error, as `failure` says: one that is raised twice would carry the first one's traceback."""
+        refusal = StorageFailed(str(self._failure))
+        refusal.__cause__ = self._failure.__cause__ if self._failure is not None else None
+        return refusal
+
+    def _check_writable(self) -> None:
+        if self._failure is not None:
+            raise self._refusal()
+        if self._closing is not None:
+            raise Closed("the engine is closed")
+
+    def _landed(self, group: list[Pending], landed: Landed) -> None:
+        segment = landed.segment
+        if segment is not None:
+            index = segment.index
+            if not len(index):
+                self._sources.add(segment.number, segment.name)
+            for bundle, row in landed.bundles:
+                logs = bundle.logs
+                logs.log(bundle.kind).append(row)
+                index.add(logs.key, bundle.kind, row)
+                for stored, item in zip(bundle.batches, bundle.items, strict=False):
+                    self._tail.add(logs.tail, stored, len(item))
+        for pending in group:
+            if not pending.done.done():
+                pending.done.set_result(None)
+        if self._wal.closed:
+            self.housekeeping.wake()
+
+    def _failed(self, everything: list[Pending], error: Exception) -> None:
+        if isinstance(error, StorageFull):
+            # Nothing reached the disk, so nothing is unsure: these commits did not happen, and the engine goes on.
+            for pending in everything:
+                for logs in pending.logs:
+                    logs.forget_reserved()
+            self.housekeeping.wake()
+        elif self._failure is None:
+            self._failure = StorageFailed(
+                f"writing to {self._files.location!r} failed ({error}): nothing more is written, since what a failed "
+                "write or sync has left on disk is unknown; check the disk, then restart"
+            )
+            self._failure.__cause__ = error
+            _log.critical("%s", self._failure, exc_info=error)
+        for pending in everything:
+            if not pending.done.done():
+                pending.done.set_exception(error if self._failure is None else self._refusal())
+                # Who called and went away is not to be told by the loop's last resort.
+                pending.done.exception()
+
+    def _next_epoch(self) -> int:
+        count = next(self._epochs)
+        if count == EPOCHS_A_BOOT:
+            self._epoch_base = self._metadata.boot() * EPOCHS_A_BOOT
+            self._epochs = itertools.count(1)
+            count = next(self._epochs)
+        return self._epoch_base + count
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def recent(self, partition: PartitionKey, offset: int) -> Stored | None:
+        logs = self._partitions.get(partition)
+        return logs.tail.find(offset) if logs is not None else None
+
+    async def read(self, partition: PartitionKey, offset: int, *, bytes_max: int) -> list[Stored]:
+        return await self._reads.messages(partition, offset, bytes_max)
+
+    async def read_journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
+        return await self._reads.journal(partition, offset)
+
+    async def offset_at(self, partition: PartitionKey, time_us: int) -> int:
+        logs = self._partitions.get(partition)
+        return logs.messages.offset_at(time_us) if logs is not None else 0
+
+    # --- forgetting ---------------------------------------------------------------------------------------------
+
+    async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:
+        self._check_writable()
+        logs = self._partitions.get(partition)
+        if logs is None:
+            return
+        messages_before = min(messages_before, logs.messages.end)
+        journal_before = min(journal_before, logs.journal.end)
+        if messages_before > logs.messages.start or journal_before > logs.journal.start:
+            await self._disk.run(lambda: self._metadata.save_trim(partition, messages_before, journal_before))
+            logs.trim(messages_before, journal_before)
+            self.housekeeping.wake()
+
+    async def drop(self, partition: PartitionKey) -> None:
+        self._check_writable()
+        logs = self._partitions.pop(partition, None)
+        if logs is None:
+            return
+        self._dropped.add(partition)
+        await self._disk.run(lambda: self._metadata.save_drop(partition))
+        await self._group.barrier()
+        logs.trim(logs.messages.end, logs.journal.end)
+        self.housekeeping.wake()
+
+    # --- compare-and-set values ---------------------------------------------------------------------------------
+
+    async def get(self, key: str) -> Value | None:
+        return await self._ask(lambda: self._metadata.get(key))
+
+    async def put(self, key: str, data: bytes, *, expected: int, lease_seconds: float | None = None) -> int:
+        self._check_writable()
+        return await self._ask(lambda: self._metadata.put(key, data, expected=expected, lease_seconds=lease_seconds))
+
+    async def delete(self, key: str, *, expected: int) -> None:
+        self._check_writable()
+        await self._ask(lambda: self._metadata.delete(key, expected=expected))
+
+    async def scan(self, prefix: str) -> list[tuple[str, Value]]:
+        return await self._ask(lambda: self._metadata.scan(prefix))
+
+    async def _ask(self, question: Callable[[], T]) -> T:
+        if self._closing is not None:
+            raise Closed("the engine is closed")
+        return await self._disk.run(question)
+
+    # --- life cycle ---------------------------------------------------------------------------------------------
+
+    def usage(self) -> Usage:
+        return Usage(self._space.bytes_used, self._settings.disk_bytes_max)
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        await self._group.barrier()
+        await self.housekeeping.close()
+        if self._failure is None and not self._wal.marked:
+            try:
+                await self._disk.run(lambda: self._wal.write([]))
+            except (OSError, StorageFull):
+                _log.exception("the log's closing mark could not be written; nothing is lost")
+        for runner in self._own_runners:
+            runner.close()
+        self._wal.close()
+        self._sources.close()
+        self._metadata.close()
+        self._files.release()
+
+
+def _reserve_all(logs: list[PartitionLogs], appends: Sequence[Append]) -> None:
+    """All or nothing: an append that may not land gives the places back that those before it took."""
+    before = [(each, each.next_offset, each.next_journal) for each in logs]
+    try:
+        for each, append in zip(logs, appends, strict=True):
+            each.reserve(append)
+    except StorageError:
+        for each, offset, journal in before:
+            each.next_offset, each.next_journal = offset, journal
+        raise

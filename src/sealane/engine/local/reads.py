@@ -1,0 +1,137 @@
+"""Reads: recent batches from memory, older ones from disk; what fails its check is quarantined, the rest is served."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from sealane.engine.contract import PartitionKey, Span, Stored
+from sealane.engine.local.index import Row
+from sealane.engine.local.partition import PartitionLogs
+from sealane.engine.local.reading import Sources, read_journal, read_messages
+from sealane.engine.local.record import JOURNAL, MESSAGES
+from sealane.engine.local.recovery import Quarantined
+from sealane.engine.local.runner import Runner
+from sealane.errors import CorruptData
+from sealane.security.sealing import Sealer
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+JOURNAL_READ_BYTES = 8 << 20
+"""How much of a journal is read in one go off the loop."""
+
+
+class Reads:
+    """Answers reads, as the engine contract says."""
+
+    def __init__(
+        self,
+        partitions: Mapping[PartitionKey, PartitionLogs],
+        sources: Sources,
+        sealer: Sealer,
+        runner: Runner,
+        quarantined: list[Quarantined],
+    ) -> None:
+        self._partitions = partitions
+        self._sources = sources
+        self._sealer = sealer
+        self._runner = runner
+        self.quarantined = quarantined
+
+    async def messages(self, partition: PartitionKey, offset: int, bytes_max: int) -> list[Stored]:
+        result: list[Stored] = []
+        spent = 0
+        while (logs := self._partitions.get(partition)) is not None and (not result or spent < bytes_max):
+            offset = max(offset, logs.messages.start)
+            recent = logs.tail.find(offset)
+            if recent is not None:
+                result.append(recent)
+                spent += recent.batch.nbytes
+                offset = recent.stop
+                continue
+            rows = _older_rows(logs, offset, bytes_max - spent)
+            if not rows:
+                break
+            found = await self._fetch(logs, MESSAGES, rows, read_messages)
+            for stored in found:
+                if stored.stop > offset:
+                    result.append(stored)
+            spent += sum(row.length for row in rows)
+            offset = rows[-1].stop
+        return result
+
+    async def journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
+        result: list[tuple[int, bytes]] = []
+        while (logs := self._partitions.get(partition)) is not None:
+            offset = max(offset, logs.journal.start)
+            rows = _rows_from(logs, JOURNAL, offset, JOURNAL_READ_BYTES)
+            if not rows:
+                break
+            found = await self._fetch(logs, JOURNAL, rows, read_journal)
+            result.extend(entry for entry in found if entry[0] >= offset)
+            offset = rows[-1].stop
+        return result
+
+    async def _fetch(
+        self,
+        logs: PartitionLogs,
+        kind: int,
+        rows: list[Row],
+        read: Callable[[Sources, Sealer, PartitionKey, Row], list[R]],
+    ) -> list[R]:
+        """What the rows hold; those that turn out to be damaged are quarantined and left out."""
+
+        def work() -> tuple[list[R], list[tuple[Row, str]]]:
+            found: list[R] = []
+            damaged: list[tuple[Row, str]] = []
+            for row in rows:
+                try:
+                    found.extend(read(self._sources, self._sealer, logs.key, row))
+                except CorruptData as error:
+                    damaged.append((row, str(error)))
+                except OSError as error:
+                    if error.errno != errno.EIO:
+                        raise
+                    damaged.append((row, "the disk cannot read it"))
+            return found, damaged
+
+        self._sources.pin(rows)
+        try:
+            found, damaged = await self._runner.run(work)
+            for row, reason in damaged:
+                self._quarantine(logs, kind, row, reason)
+        finally:
+            self._sources.unpin(rows)
+        return found
+
+    def _quarantine(self, logs: PartitionLogs, kind: int, row: Row, reason: str) -> None:
+        if logs.log(kind).remove(row.base, row.file):
+            name = self._sources.name(row.file)
+            item = Quarantined(name, row.position, logs.key, kind, Span(row.base, row.stop), reason)
+            self.quarantined.append(item)
+            _log.error("damaged data: %s", item)
+
+
+def _rows_from(logs: PartitionLogs, kind: int, offset: int, bytes_max: int) -> list[Row]:
+    log = logs.log(kind)
+    rows: list[Row] = []
+    number = log.find(offset)
+    while number < len(log) and bytes_max > 0:
+        row = log.row(number)
+        rows.append(row)
+        bytes_max -= row.length
+        number += 1
+    return rows
+
+
+def _older_rows(logs: PartitionLogs, offset: int, bytes_max: int) -> list[Row]:
+    """The rows from `offset` on that have to come from disk: up to the first that memory holds."""
+    rows = _rows_from(logs, MESSAGES, offset, max(bytes_max, 1))
+    for place, row in enumerate(rows):
+        if place and logs.tail.find(row.base) is not None:
+            return rows[:place]
+    return rows
