@@ -20,7 +20,7 @@ import pyarrow as pa
 from sealane.errors import FormatTooNew, InvalidBatch, LimitExceeded
 from sealane.message.batch import ALL_OPTIONAL, DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import default_priorities, null_column
-from sealane.message.ipc_message import inspect, misfit
+from sealane.message.ipc_message import inspect, misfit, nulls_claimed
 from sealane.message.limits import Limits
 from sealane.message.schema import COLUMNS, HEADERS, PRIORITY, SCHEMA, SCHEMA_VERSION
 from sealane.message.validation import check_messages, check_structure, first_line
@@ -35,6 +35,7 @@ _HEADER = struct.Struct("<BBHI")
 _ZSTD = 1
 _FLAGS = _ZSTD
 _SIZE = struct.Struct("<Q")
+_ARROW_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError)
 _NUMBER_MAX = 2**63 - 1
 
 _encode_meta = msgspec.msgpack.Encoder().encode
@@ -150,7 +151,7 @@ def _read_own(body: pa.Buffer, absent: int, flags: int) -> pa.RecordBatch:
         if flags & _ZSTD:
             body = pa.decompress(body.slice(_SIZE.size), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
         return pa.ipc.read_record_batch(body, _schema(absent))
-    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
+    except (*_ARROW_ERRORS, struct.error) as error:
         raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}") from None
 
 
@@ -168,12 +169,17 @@ def _read_foreign(body: pa.Buffer, absent: int, limits: Limits) -> pa.RecordBatc
             f"it claims {shape.rows:,} messages in {shape.nodes} fields and {shape.buffers} buffers; "
             f"its columns have {nodes} and {buffers}"
         )
+    if not absent >> HEADERS & 1:
+        # Arrow ends the process, rather than raise, when it builds a map whose entries or names have nulls.
+        entries = [part[0] for part in parts].index("headers") + 1
+        if nulls_claimed(view, shape, entries) or nulls_claimed(view, shape, entries + 1):
+            raise InvalidBatch("header names may not be null", column="headers")
     if body.address % 8:
         # Arrow reads integers in place; on some machines that needs them aligned.
         body = pa.py_buffer(body.to_pybytes())
     try:
         return pa.ipc.read_record_batch(body, _schema(absent))
-    except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
+    except _ARROW_ERRORS as error:
         column = misfit(view, shape, parts)
         raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}", column=column) from None
 

@@ -123,6 +123,15 @@ def _vector(flat: memoryview, at: int) -> tuple[int, int]:
     return _U32.unpack_from(flat, start)[0], start + 4
 
 
+def nulls_claimed(data: memoryview, shape: MessageShape, node: int) -> int:
+    """The null count that a field node gives."""
+    try:
+        nulls: int = _TWO_I64.unpack_from(data, PREFIX_BYTES + shape.nodes_at + node * _STRUCT_BYTES)[1]
+    except struct.error:
+        raise InvalidBatch("the Arrow message's metadata points outside of itself") from None
+    return nulls
+
+
 def misfit(data: memoryview, shape: MessageShape, columns: Sequence[tuple[str, int, int]]) -> str | None:
     """The first column whose claims cannot be true, for an error message once Arrow has refused the whole.
 

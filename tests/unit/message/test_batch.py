@@ -69,15 +69,15 @@ def test_a_slice_shares_the_memory_of_its_parent() -> None:
 def test_the_encoding_of_a_slice_holds_nothing_of_its_parent() -> None:
     rows = [
         Row(
-            b"payload-%03d" % i,
+            payload=b"payload-%03d" % i,
             key=b"key-%03d" % i,
-            headers={"name-%03d" % i: "value-%03d" % i},
-            id=b"id-%03d----------" % i,
+            headers={f"name-{i:03}": f"value-{i:03}"},
+            id=(b"id-%03d" % i).ljust(16),
         )
         for i in range(100)
     ]
-    whole = from_rows([row._replace(id=row.id[:16] if row.id else None) for row in rows], STAMP, limits=LIMITS)
-    encoded = bytes(encode(whole.slice(50, 52)))
+    whole = from_rows(rows, STAMP, limits=LIMITS)
+    encoded = encode(whole.slice(50, 52))
     for word in (b"payload", b"key", b"name", b"value", b"id"):
         assert b"%s-050" % word in encoded
         assert b"%s-051" % word in encoded
