@@ -223,12 +223,14 @@ class Damaged:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLost:
-    """The broker says by itself that these offsets are damaged."""
+    """The broker says by itself that these offsets are damaged: of the messages, or of the partition's journal."""
 
     topic: str
     partition: int
     start: int
     stop: int
+    journal: bool = False
+    """What happened to the messages is partly forgotten: settled ones may come again. The messages are all there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,9 +109,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         try:
             self.run_forever()
         except BaseException:
-            # Whatever stopped the loop, no one will resume these coroutines: bury them before they can make noise.
-            self._dead = True
-            self._bury()
+            # Whatever stopped the loop, no one will resume these coroutines.
+            self.abandon()
             raise
         return task.result()
 
@@ -133,6 +132,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def crash(self) -> None:
         """Kill this life: the loop stops after the callback that runs now, and nothing of it runs again."""
         self._dead = True
+
+    def abandon(self) -> None:
+        """Bury every task of this life, before they can make noise, and close the loop, which must not run."""
+        self._dead = True
+        self._bury()
 
     @property
     def dead(self) -> bool:

@@ -22,7 +22,7 @@ from tests.simulation.history import (
     Subscribed,
     TransactionCalled,
 )
-from tests.simulation.oracle_log import published
+from tests.simulation.oracle_log import forgetful, published
 
 
 class Lane(NamedTuple):
@@ -62,6 +62,7 @@ class _Keys:
             (e.topic, e.subscription): e for _, _, e in history if isinstance(e, Subscribed) and e.mode == "key-shared"
         }
         self.dead = {(e.subscription, e.place) for _, _, e in history if isinstance(e, Dead)}
+        self.excused = forgetful(history)
         self.lanes: defaultdict[Lane, _State] = defaultdict(_State)
         self.keys: dict[Place, str] = {}
 
@@ -98,7 +99,7 @@ class _Keys:
             return
         self.keys[event.place] = message.key
         lane = self.lane(event.subscription, event.place)
-        if lane is None:
+        if lane is None or event.place[:2] in self.excused:
             return
         state = self.lanes[lane]
         # A lease that ran out may or may not have been noticed by the node yet: nothing is claimed about it.

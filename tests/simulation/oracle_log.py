@@ -93,8 +93,9 @@ def stored_once(history: Sequence[Entry]) -> Iterator[str]:
             allowed.update((event.topic, message.label) for message in event.messages)
             once.update(message.label for message in event.messages if message.once)
     places: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
+    excused = forgetful(history)
     for _, _, event in history:
-        if isinstance(event, Logged | Granted):
+        if isinstance(event, Logged | Granted) and event.place[:2] not in excused:
             places[event.place.topic, event.label].add(event.place)
     for (topic, label), found in places.items():
         limit = 1 if label in once else allowed[topic, label]
@@ -168,7 +169,8 @@ class lost_places:  # noqa: N801 - it reads as the question it answers: lost(pla
     """Which places the broker declared lost. (Whether it had a reason to is another oracle's question.)"""
 
     def __init__(self, history: Sequence[Entry]) -> None:
-        self._spans = [entry.event for entry in history if isinstance(entry.event, DeclaredLost)]
+        declared = [entry.event for entry in history if isinstance(entry.event, DeclaredLost)]
+        self._spans = [span for span in declared if not span.journal]
 
     @property
     def any(self) -> bool:
@@ -178,6 +180,12 @@ class lost_places:  # noqa: N801 - it reads as the question it answers: lost(pla
         return any(
             (span.topic, span.partition) == place[:2] and span.start <= place.offset < span.stop for span in self._spans
         )
+
+
+def forgetful(history: Sequence[Entry]) -> set[tuple[str, int]]:
+    """The partitions (topic, number) whose journal was declared damaged: promises about acks do not hold there."""
+    declared = (entry.event for entry in history if isinstance(entry.event, DeclaredLost))
+    return {(span.topic, span.partition) for span in declared if span.journal}
 
 
 def published(history: Sequence[Entry]) -> dict[str, Message]:

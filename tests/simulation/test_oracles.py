@@ -133,6 +133,12 @@ def test_a_loss_that_the_broker_declared_after_damage_is_excused():
     assert not broken(called("a"), acked("a", 0), Damaged("wal/1", 7), DeclaredLost("t", 0, 0, 1), *logged(None))
 
 
+def test_a_damaged_journal_excuses_what_was_forgotten_but_no_loss():
+    damage = [Damaged("wal/1", 7), DeclaredLost("t", 0, 3, 4, journal=True)]
+    assert not broken(called("a"), granted("a", 0), confirmed(0), *damage, granted("a", 0, attempt=2))
+    assert broken(called("a"), acked("a", 0), *damage, *logged(None)) == {"no_acknowledged_loss"}
+
+
 def test_what_retention_has_trimmed_is_not_lost():
     assert not broken(called("a"), acked("a", 0), LogRead("t", 0, 1, 1))
 
