@@ -1,0 +1,71 @@
+"""Every kind of scenario, by name: how a seed draws one, and what it drives."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+from tests.simulation.oracles import Violation
+from tests.simulation.scenario import Scenario
+from tests.simulation.toy import ToyQueue, draw_toy
+from tests.simulation.world import Report, SubjectFactory, World
+
+WALL_SECONDS_MAX = 60
+"""Real time for one run. The virtual clock cannot see code that loops without ever waiting; this can."""
+
+
+@dataclass(frozen=True)
+class ScenarioKind:
+    draw: Callable[[int], Scenario]
+    """The same scenario for the same seed, always."""
+    subject: SubjectFactory
+    usual: bool = True
+    """Among those that a seed may choose when no scenario is named."""
+
+
+SCENARIOS: dict[str, ScenarioKind] = {
+    "toy": ScenarioKind(draw_toy, ToyQueue),
+}
+
+
+def draw(seed: int, name: str | None = None, settings: Mapping[str, Any] | None = None) -> Scenario:
+    """The scenario of this seed. Without a name the seed chooses, each of the usual ones in turn."""
+    if name is None:
+        usual = [known for known, kind in SCENARIOS.items() if kind.usual]
+        name = usual[seed % len(usual)]
+    scenario = SCENARIOS[name].draw(seed)
+    return replace(scenario, settings={**scenario.settings, **(settings or {})})
+
+
+def play(scenario: Scenario, *, trace: Callable[[str], None] | None = None) -> Report:
+    """Run a scenario; one that takes too much real time is a failing one."""
+    world = World(scenario, SCENARIOS[scenario.name].subject, trace=trace)
+    try:
+        with _limited(WALL_SECONDS_MAX):
+            return world.run()
+    except Hung as hung:
+        world.report.violations.append(Violation("keeps_running", str(hung)))
+        return world.report
+
+
+class Hung(KeyboardInterrupt):
+    """The run took too long. asyncio lets no other kind of error out of a task at once."""
+
+
+@contextmanager
+def _limited(seconds: float):
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        place = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
+        raise Hung(f"still running after {seconds:g} s of real time, at {place}")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
