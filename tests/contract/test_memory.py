@@ -1,0 +1,33 @@
+"""The memory engine keeps the contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sealane.engine import Engine
+from sealane.engine.memory import MemoryEngine
+from sealane.errors import StorageFull
+from tests.contract.engine_suite import ORDERS, Clock, EngineSuite, Owner, batch
+
+
+class TestMemoryEngine(EngineSuite):
+    @pytest.fixture
+    async def engine(self, clock: Clock) -> AsyncIterator[Engine]:
+        engine = MemoryEngine(clock)
+        yield engine
+        await engine.close()
+
+
+async def test_a_memory_engine_with_a_limit_refuses_publishes_but_not_acks_until_space_is_freed() -> None:
+    engine = MemoryEngine(Clock(), bytes_max=10_000)
+    owner = await Owner.of(engine)
+    await owner.commit(batch(bytes(6_000)))
+    with pytest.raises(StorageFull) as full:
+        engine.commit([Owner(engine, ORDERS, await engine.open(ORDERS)).append(batch(bytes(6_000)))])
+    assert full.value.limit_bytes == 10_000
+    owner = await Owner.of(engine)
+    await owner.commit(None, b"ack")
+    await engine.trim(ORDERS, messages_before=1)
+    await owner.commit(batch(bytes(6_000)))
