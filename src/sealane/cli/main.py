@@ -1,0 +1,36 @@
+"""The `sealane` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sealane._version import __version__
+from sealane.cli.group import SealaneGroup
+from sealane.cli.log import log
+
+app = typer.Typer(
+    name="sealane",
+    cls=SealaneGroup,
+    no_args_is_help=True,
+    # A traceback with local variables would show payloads and keys.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(log, name="log")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sealane {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def sealane(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and end.")
+    ] = False,
+) -> None:
+    """Sealane: a message broker whose queues are tables."""
