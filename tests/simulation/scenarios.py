@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
+from tests.simulation.engine_subject import EngineSubject, draw_engine
 from tests.simulation.oracles import Violation
 from tests.simulation.scenario import Scenario
 from tests.simulation.toy import ToyQueue, draw_toy
@@ -28,7 +30,8 @@ class ScenarioKind:
 
 
 SCENARIOS: dict[str, ScenarioKind] = {
-    "toy": ScenarioKind(draw_toy, ToyQueue),
+    "toy": ScenarioKind(draw_toy, ToyQueue, usual=False),
+    "engine": ScenarioKind(draw_engine, EngineSubject),
 }
 
 
@@ -45,11 +48,15 @@ def play(scenario: Scenario, *, trace: Callable[[str], None] | None = None) -> R
     """Run a scenario; one that takes too much real time is a failing one."""
     world = World(scenario, SCENARIOS[scenario.name].subject, trace=trace)
     try:
+        # What the broker logs about faults is right to say and much to read: it is shown with the trace alone.
+        logging.disable(logging.NOTSET if trace else logging.CRITICAL)
         with _limited(WALL_SECONDS_MAX):
             return world.run()
     except Hung as hung:
         world.report.violations.append(Violation("keeps_running", str(hung)))
         return world.report
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 class Hung(KeyboardInterrupt):

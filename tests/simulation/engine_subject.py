@@ -1,0 +1,177 @@
+"""The local engine alone: appends to some partitions, alone and together, and whether they are there in the end."""
+
+from __future__ import annotations
+
+import random
+
+from sealane.engine import Append, Opened, PartitionKey
+from sealane.engine.local import LocalEngine, StorageSettings
+from sealane.engine.local.compactor_process import InlineCompactor
+from sealane.errors import StorageError, StorageFailed, StorageFull
+from sealane.message import Batch, Limits, Stamp, from_payloads
+from tests.simulation.faults import EVERYTHING, draw_faults
+from tests.simulation.history import (
+    DeclaredLost,
+    Logged,
+    LogRead,
+    Message,
+    Place,
+    PublishAcked,
+    PublishCalled,
+    PublishRefused,
+    TransactionCalled,
+    TransactionCommitted,
+)
+from tests.simulation.labels import payload_of, read_payload
+from tests.simulation.scenario import Scenario, Step
+from tests.simulation.world import Life
+
+PARTITIONS = 3
+READ_BYTES_MAX = 1 << 20
+
+
+def draw_engine(seed: int) -> Scenario:
+    """A few writers append batches and journal entries of all sizes, to one partition or to two at once."""
+    rng = random.Random(f"{seed} engine")
+    steps = []
+    for number in range(rng.randint(10, 80)):
+        actor = f"writer-{rng.randrange(4)}"
+        rest = rng.choice((0.0, 0.0, 0.001, 0.1))
+        partitions = rng.sample(range(PARTITIONS), rng.choice((1, 1, 1, 2)))
+        size = rng.choice((0, 10, 100, 1_000, 10_000))
+        args = {"labels": [f"m{number}.{n}" for n in partitions], "partitions": partitions, "bytes": size}
+        steps.append(Step(actor, "append", {**args, "journal": rng.random() < 0.5}, after=rest))
+    faults = draw_faults(rng, EVERYTHING, count_max=4, seconds=1.0, operations=150)
+    settings = {
+        "segment_bytes": rng.choice((4_096, 16_384, 65_536)),
+        "commit": rng.choice(("auto", "inline", "thread")),
+        "compaction": rng.random() < 0.5,
+    }
+    return Scenario("engine", seed, tuple(steps), faults, settings)
+
+
+def partition_key(number: int) -> PartitionKey:
+    return PartitionKey("default", "t", 1, number)
+
+
+class EngineSubject:
+    """One life of a local engine. Journal entries are recorded as messages of the topic `journal`."""
+
+    engine: LocalEngine
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._opened: dict[int, Opened] = {}
+        self._ends: dict[int, list[int]] = {}
+
+    async def start(self) -> None:
+        life, given = self._life, self._life.scenario.settings
+        settings = StorageSettings(
+            segment_bytes=given["segment_bytes"],
+            segment_bytes_first=4_096,
+            commit=given["commit"],
+            compaction=given["compaction"],
+            compaction_segments_min=2,
+            tail_bytes_max=20_000,
+            disk_free_bytes_min=0,
+        )
+        self.engine = await LocalEngine.start(
+            life.files,
+            settings=settings,
+            clock=life.clock_us,
+            entropy=life.entropy,
+            runner=life.runner,
+            compactor=lambda files, sealer: InlineCompactor(files, sealer, life.entropy),
+        )
+        for number in range(PARTITIONS):
+            opened = self._opened[number] = await self.engine.open(partition_key(number))
+            self._ends[number] = [opened.end, opened.journal_end]
+
+    async def perform(self, step: Step) -> None:
+        """Append one message to each of the partitions, in one commit, with or without a journal entry each."""
+        args, life = step.args, self._life
+        labels: list[str] = args["labels"]
+        messages = tuple(Message(label) for label in labels)
+        together = len(labels) > 1
+        if together:
+            life.record(TransactionCalled(labels[0], messages))
+        appends, places, journal_places = [], [], []
+        for number, label in zip(args["partitions"], labels, strict=True):
+            end, journal_end = self._ends[number]
+            journal = payload_of(f"{label}.journal", args["bytes"]) if args["journal"] else None
+            appends.append(
+                Append(
+                    partition_key(number),
+                    self._opened[number].epoch,
+                    self._batch(label, args["bytes"]),
+                    end,
+                    journal,
+                    journal_end,
+                )
+            )
+            places.append(Place("t", number, end))
+            journal_places.append(Place("journal", number, journal_end))
+        journal_labels = tuple(f"{label}.journal" for label in labels) if args["journal"] else ()
+        life.record(PublishCalled(step.actor, "t", messages))
+        life.record(PublishCalled(step.actor, "journal", tuple(map(Message, journal_labels))))
+        try:
+            landing = self.engine.commit(appends)
+        except StorageError as error:
+            life.record(PublishRefused((*labels, *journal_labels), str(error)))
+            self._recover_from(error)
+            return
+        for number in args["partitions"]:
+            self._ends[number][0] += 1
+            self._ends[number][1] += args["journal"]
+        try:
+            await landing
+        except StorageError as error:
+            self._recover_from(error)
+            return
+        life.record(PublishAcked(step.actor, tuple(labels), tuple(places)))
+        if journal_labels:
+            life.record(PublishAcked(step.actor, journal_labels, tuple(journal_places)))
+        if together:
+            life.record(TransactionCommitted(labels[0]))
+
+    def _recover_from(self, error: StorageError) -> None:
+        if isinstance(error, StorageFailed):
+            # Fail-stop: an operator looks after the disk and starts the broker again.
+            self._life.end("power")
+        elif not isinstance(error, StorageFull):
+            raise error
+        else:
+            # What the engine rolled back it tells by itself: look where the logs end now.
+            for number in range(PARTITIONS):
+                logs = self.engine._partitions[partition_key(number)]
+                opened = logs.opened(0)
+                self._ends[number] = [opened.end, opened.journal_end]
+
+    def _batch(self, label: str, size: int) -> Batch:
+        stamp = Stamp(self._life.clock_us(), self._life.entropy(16))
+        return from_payloads([payload_of(label, size)], stamp, limits=Limits())
+
+    async def finish(self) -> None:
+        record = self._life.record
+        for number in range(PARTITIONS):
+            key = partition_key(number)
+            offset = self._opened[number].start
+            while stored := await self.engine.read(key, offset, bytes_max=READ_BYTES_MAX):
+                for item in stored:
+                    for place, payload in enumerate(item.batch.payloads(), start=item.base):
+                        if place >= offset:
+                            # The first batch may start earlier: compaction joins batches, even between two reads.
+                            record(Logged(Place("t", number, place), *read_payload(payload)))
+                offset = stored[-1].stop
+            for entry_number, data in await self.engine.read_journal(key, self._opened[number].journal_start):
+                record(Logged(Place("journal", number, entry_number), *read_payload(data)))
+            # Asked for again: reading may have found more damage.
+            opened = await self.engine.open(key)
+            for topic, spans in (("t", opened.lost), ("journal", opened.journal_lost)):
+                for span in spans:
+                    record(DeclaredLost(topic, number, span.start, span.stop))
+            record(LogRead("t", number, opened.start, opened.end))
+            record(LogRead("journal", number, opened.journal_start, opened.journal_end))
+
+    async def stop(self) -> None:
+        await self.engine.close()
