@@ -7,7 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from sealane.engine.local.compaction import compact, remove_garbage
+from sealane.engine.local.compaction import compact, forget_removed, remove_garbage
+from sealane.engine.local.compaction_plan import Plan
 from sealane.engine.local.record import JOURNAL
 from sealane.errors import StorageError
 from sealane.message import Limits, Stamp, from_payloads
@@ -116,6 +117,11 @@ def test_a_full_disk_ends_a_compaction_and_the_next_one_succeeds():
     disk.close()
 
 
+def garbage_of(plan: Plan) -> list[str]:
+    """What is garbage once the plan is in force: what it replaces, and the drafts it announced."""
+    return sorted([*plan.removed, *plan.segments, *(job.draft for job in plan.jobs)])
+
+
 def test_a_removal_by_someone_else_is_made_durable_before_it_is_forgotten():
     disk = written()
     store = SmallStore(disk.mount())
@@ -126,7 +132,7 @@ def test_a_removal_by_someone_else_is_made_durable_before_it_is_forgotten():
     store.metadata.apply_compaction(result.added, plan.removed, plan.segments)
     for name in (*plan.removed, *plan.segments):
         store.files.remove(name)
-    remove_garbage(store.files, store.metadata)
+    assert sorted(forget_removed(store.files, store.metadata)) == garbage_of(plan)
     disk.lose_power()
     assert readable(SmallStore(disk.mount())) == before
     disk.close()

@@ -6,7 +6,7 @@ replaces, so that a crash at any point leaves either the old files or the new on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,6 +93,18 @@ def remove_garbage(files: Files, metadata: Metadata, *, keep: Set[str] = frozens
     for name in names:
         if files.exists(name):
             files.remove(name)
+    _forget(files, metadata, names)
+    return names
+
+
+def forget_removed(files: Files, metadata: Metadata) -> list[str]:
+    """Forget the garbage that is no longer there, whoever removed it; returns the names. The rest stays garbage."""
+    names = [name for name in metadata.garbage() if not files.exists(name)]
+    _forget(files, metadata, names)
+    return names
+
+
+def _forget(files: Files, metadata: Metadata, names: Sequence[str]) -> None:
     # A removal that is not yet durable, whoever did it, can be undone by a power loss. Forgetting the name before that
     # would bring a replaced segment back as if it were in force, beside what replaced it.
     for directory in sorted({name.rpartition("/")[0] for name in names}):
@@ -100,7 +112,6 @@ def remove_garbage(files: Files, metadata: Metadata, *, keep: Set[str] = frozens
             files.sync_directory(directory)
     if names:
         metadata.forget_garbage(names)
-    return names
 
 
 class _Run:

@@ -18,7 +18,6 @@ from typing import Protocol
 
 import msgspec
 
-import sealane
 from sealane.engine.local.compaction import CompactionResult, compact
 from sealane.engine.local.compaction_plan import Plan
 from sealane.engine.local.files import DiskFiles, Files
@@ -160,7 +159,7 @@ class _KeysAsGiven:
 
 def _environment() -> dict[str, str]:
     """This process's environment, with this very package first on the path."""
-    package_root = str(Path(sealane.__path__[0]).parent)
+    package_root = str(Path(__file__).parents[3])
     inherited = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([package_root, inherited] if inherited else [package_root])}
 
