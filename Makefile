@@ -6,7 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?=
 SEEDS ?= 1000
-ITERATIONS ?= 100000
+SEED ?= $(shell date +%s)
+SECONDS_MAX ?= 60
 WORKERS ?= 2
 ARGS ?=
 
@@ -40,8 +41,8 @@ sim: setup ## run the simulator for SEEDS=1000 seeds
 bench: setup ## measure; results go to bench/results
 	@$(BIN)/python -m bench $(ARGS)
 
-fuzz: setup ## throw hostile bytes at the decoders, ITERATIONS=100000 times
-	@set -e; for target in tests/fuzz/fuzz_*.py; do $(BIN)/python $$target --iterations $(ITERATIONS) $(ARGS); done
+fuzz: setup ## throw hostile bytes at the decoders for SECONDS_MAX=60 seconds, from SEED
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS_MAX) --seed $(SEED) $(ARGS)
 
 build: setup ## wheel and source distribution, in dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null && ls dist
