@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from sealane.engine import Append, Opened, PartitionKey
@@ -63,6 +64,8 @@ class EngineSubject:
         self._life = life
         self._opened: dict[int, Opened] = {}
         self._ends: dict[int, list[int]] = {}
+        self._openings = 0
+        self._open = asyncio.Event()
 
     async def start(self) -> None:
         life, given = self._life, self._life.scenario.settings
@@ -83,13 +86,13 @@ class EngineSubject:
             runner=life.runner,
             compactor=lambda files, sealer: InlineCompactor(files, sealer, life.entropy),
         )
-        for number in range(PARTITIONS):
-            opened = self._opened[number] = await self.engine.open(partition_key(number))
-            self._ends[number] = [opened.end, opened.journal_end]
+        await self._open_all()
 
     async def perform(self, step: Step) -> None:
         """Append one message to each of the partitions, in one commit, with or without a journal entry each."""
         args, life = step.args, self._life
+        await self._open.wait()
+        openings = self._openings
         labels: list[str] = args["labels"]
         messages = tuple(Message(label) for label in labels)
         together = len(labels) > 1
@@ -118,7 +121,8 @@ class EngineSubject:
             landing = self.engine.commit(appends)
         except StorageError as error:
             life.record(PublishRefused((*labels, *journal_labels), str(error)))
-            self._recover_from(error)
+            if not isinstance(error, StorageFull):
+                await self._recover_from(error, openings)
             return
         for number in args["partitions"]:
             self._ends[number][0] += 1
@@ -126,7 +130,7 @@ class EngineSubject:
         try:
             await landing
         except StorageError as error:
-            self._recover_from(error)
+            await self._recover_from(error, openings)
             return
         life.record(PublishAcked(step.actor, tuple(labels), tuple(places)))
         if journal_labels:
@@ -134,18 +138,22 @@ class EngineSubject:
         if together:
             life.record(TransactionCommitted(labels[0]))
 
-    def _recover_from(self, error: StorageError) -> None:
+    async def _recover_from(self, error: StorageError, openings: int) -> None:
+        """Do what a node would: restart after a failure, and open the partitions again when an outcome is unknown."""
         if isinstance(error, StorageFailed):
-            # Fail-stop: an operator looks after the disk and starts the broker again.
             self._life.end("power")
         elif not isinstance(error, StorageFull):
             raise error
-        else:
-            # What the engine rolled back it tells by itself: look where the logs end now.
-            for number in range(PARTITIONS):
-                logs = self.engine._partitions[partition_key(number)]
-                opened = logs.opened(0)
-                self._ends[number] = [opened.end, opened.journal_end]
+        elif openings == self._openings:
+            await self._open_all()
+
+    async def _open_all(self) -> None:
+        self._openings += 1
+        self._open.clear()
+        for number in range(PARTITIONS):
+            opened = self._opened[number] = await self.engine.open(partition_key(number))
+            self._ends[number] = [opened.end, opened.journal_end]
+        self._open.set()
 
     def _batch(self, label: str, size: int) -> Batch:
         stamp = Stamp(self._life.clock_us(), self._life.entropy(16))
