@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,12 +15,15 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
+from sealane.cli.log_export import Request, export
+from sealane.cli.log_verify import verify
 from sealane.cli.main import app
 from sealane.engine.contract import Append, PartitionKey
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.segment import HEADER_BYTES
 from sealane.message import Batch, Limits, Row, Stamp, from_payloads, from_rows
+from tests.unit.engine.small_store import SmallStore
 
 ORDERS = PartitionKey("default", "orders", 1, 0)
 ORDERS_1 = PartitionKey("default", "orders", 1, 1)
@@ -321,6 +325,16 @@ async def test_export_leaves_damaged_messages_out_and_ends_with_1(node, tmp_path
     assert [json.loads(line)["payload"] for line in (tmp_path / "o.jsonl").read_text().splitlines()] == ["other"]
 
 
+async def test_export_tells_a_missing_compacted_file(node, tmp_path):
+    await written(node)
+    await node.compact()
+    (path,) = (node.directory / "compacted").rglob("*orders*/0.messages.*")
+    path.unlink()
+    result = sealane("export", node.directory, "orders", "--out", tmp_path / "o.jsonl", code=1)
+    assert f"{path} is missing" in result.stderr
+    assert not (tmp_path / "o.jsonl").exists()
+
+
 async def test_export_of_an_unknown_topic_names_those_there_are(node, tmp_path):
     await written(node)
     result = sealane("export", node.directory, "nothing", "--out", tmp_path / "x.arrow", code=1)
@@ -368,6 +382,41 @@ async def test_the_directory_is_only_read(node):
     after = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in node.directory.rglob("*")}
     assert {path for path in before if path.is_file()} == {path for path in after if path.is_file()}
     assert {p: s for p, s in before.items() if p.is_file()} == {p: s for p, s in after.items() if p.is_file()}
+
+
+@pytest.fixture
+def busy(tmp_path, monkeypatch):
+    """A directory whose node compacts while it is being looked at; files are reopened for every read."""
+    monkeypatch.setattr("sealane.cli.data_directory._OPEN_FILES_MAX", 1)
+    store = SmallStore(DiskFiles(tmp_path / "data"))
+    for number in range(4):
+        payloads = [b"%d" % number] * 3
+        batch = from_payloads(payloads, Stamp(now_us(), os.urandom(16)), limits=Limits())
+        store.segment([(ORDERS, [batch])], [(CARTS, [batch])])
+    yield store
+    store.close()
+
+
+def compacting_once(store: SmallStore) -> Callable[[int, int], None]:
+    def progress(done: int, total: int) -> None:
+        if store.segments:
+            store.compact()
+
+    return progress
+
+
+def test_an_export_goes_on_where_compaction_has_moved_the_messages(busy, tmp_path):
+    request = Request(Path(busy.files.location), "default", "orders", tmp_path / "o.arrow", "arrow")
+    assert export(request, compacting_once(busy)).messages == 12
+    with pa.OSFile(str(tmp_path / "o.arrow")) as source, pa.ipc.open_file(source) as reader:
+        assert reader.read_all().column("offset").to_pylist() == list(range(12))
+
+
+def test_verify_checks_what_compaction_has_moved_where_it_went(busy):
+    verdict = verify(Path(busy.files.location), compacting_once(busy))
+    assert verdict.damage == []
+    # One segment was checked before compaction took the rest away, then the two files that hold everything.
+    assert verdict.files == 3
 
 
 def test_the_command_runs_as_a_program(tmp_path):

@@ -22,7 +22,7 @@ from sealane.security.keys import MASTER_KEY_FILE, Keyring, check_value, parse_m
 from sealane.security.sealing import Sealer
 
 METADATA_FILE = "meta.db"
-OPEN_FILES_MAX = 64
+_OPEN_FILES_MAX = 64
 """Files held open at once: enough to read along a few partitions, far from any limit of a shell."""
 KIND_NAMES = {MESSAGES: "messages", JOURNAL: "journal"}
 
@@ -150,7 +150,7 @@ class DataDirectory:
         """An open file, kept open until others need the descriptor more."""
         file = self._open.pop(name, None) or self.files.open(name)
         self._open[name] = file
-        if len(self._open) > OPEN_FILES_MAX:
+        if len(self._open) > _OPEN_FILES_MAX:
             self._open.pop(next(iter(self._open))).close()
         return file
 

@@ -26,7 +26,7 @@ log = typer.Typer(
     help="Look into a data directory from outside: list, check, export. Reads only, also while a node runs.",
 )
 
-TABLE_COLUMNS_MIN = 120
+_TABLE_COLUMNS_MIN = 120
 DEFAULT_DATA = Path("sealane-data")
 
 Directory = Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The data directory. Default: that of --data.")]
@@ -51,7 +51,7 @@ def inspect(
     """  # noqa: D301 - the parser wants the character itself
     console = Console(soft_wrap=True)
     # Narrower than this, a table is harder to read than one that the terminal wraps.
-    console.width = max(console.width, TABLE_COLUMNS_MIN)
+    console.width = max(console.width, _TABLE_COLUMNS_MIN)
     with DataDirectory.look(directory or data) as view:
         description = describe(view)
         if as_json:

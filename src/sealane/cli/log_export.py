@@ -107,6 +107,7 @@ def _records(request: Request, key: PartitionKey, exported: Exported) -> Iterato
     When a running node compacts a file away before it was read, a new view tells where its messages went.
     """
     offset = request.start
+    missing: str | None = None
     while True:
         with DataDirectory.look(request.directory) as view:
             partition = view.partitions.get(key)
@@ -121,8 +122,10 @@ def _records(request: Request, key: PartitionKey, exported: Exported) -> Iterato
                         yield _between(stored, key.partition, offset, request.stop), total
                     offset = stop
                 return
-            except FileNotFoundError:
-                continue
+            except FileNotFoundError as error:
+                if error.filename == missing:
+                    raise CorruptData(f"{missing} is missing; see `sealane log verify`") from error
+                missing = error.filename
 
 
 def _stored(
