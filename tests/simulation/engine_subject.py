@@ -8,7 +8,7 @@ import random
 from sealane.engine import Append, Opened, PartitionKey
 from sealane.engine.local import LocalEngine, StorageSettings
 from sealane.engine.local.compactor_process import InlineCompactor
-from sealane.errors import StorageError, StorageFailed, StorageFull
+from sealane.errors import OffsetMismatch, StorageError, StorageFailed, StorageFull
 from sealane.message import Batch, Limits, Stamp, from_payloads
 from tests.simulation.faults import EVERYTHING, draw_faults
 from tests.simulation.history import (
@@ -122,6 +122,8 @@ class EngineSubject:
         except StorageError as error:
             life.record(PublishRefused((*labels, *journal_labels), str(error)))
             if not isinstance(error, StorageFull):
+                # Full is known before anything was counted on. A wrong offset means that earlier appends came to
+                # nothing and that their callers are yet to be told.
                 await self._recover_from(error, openings)
             return
         for number in args["partitions"]:
@@ -142,7 +144,7 @@ class EngineSubject:
         """Do what a node would: restart after a failure, and open the partitions again when an outcome is unknown."""
         if isinstance(error, StorageFailed):
             self._life.end("power")
-        elif not isinstance(error, StorageFull):
+        elif not isinstance(error, StorageFull | OffsetMismatch):
             raise error
         elif openings == self._openings:
             await self._open_all()

@@ -135,6 +135,7 @@ class World:
         self.clock = VirtualClock()
         self.disk = SimDisk(self.rng("disk"), capacity_bytes=scenario.settings.get("capacity_bytes"))
         self.disk.latency = self._latency
+        self.disk.lying_sync = scenario.settings.get("lying_sync", False)
         self.disk.trace = trace
         self.report = Report(scenario)
         self._subject = subject
