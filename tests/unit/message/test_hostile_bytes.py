@@ -327,6 +327,7 @@ def test_unknown_flags_are_refused() -> None:
         msgspec.msgpack.encode([False, b"p", 2**63]),
         msgspec.msgpack.encode([False, None, None, -5]),
         b"\x91" * 3000 + b"\xc0",
+        b"\x95\xc2\xc0\xc0\xc0\xa1\xff",
         msgspec.msgpack.encode([False, None, None, None, "x" * 5000]),
     ],
 )
