@@ -1,4 +1,4 @@
-"""How often each message has failed, as one bitmap a level: failing a run of any length costs a few bitmap operations."""
+"""How often each message has failed, as one bitmap a level: failing a run, however long, costs a few operations."""
 
 from __future__ import annotations
 

@@ -39,6 +39,10 @@ class Backlog(Protocol):
 
     def clear(self) -> None: ...
 
+    def check(self) -> BitMap64:
+        """Assert that the bookkeeping agrees with itself, and return what is ready; used by tests and the simulator."""
+        ...
+
 
 class Priorities:
     """Which offsets have a priority other than the default, as scans have found them."""
@@ -128,3 +132,8 @@ class PriorityBacklog:
 
     def clear(self) -> None:
         self._ready.clear()
+
+    def check(self) -> BitMap64:
+        ready = BitMap64.union(BitMap64(), *self._ready.values())
+        assert len(ready) == self.ready_count(), "an offset is ready under two priorities"
+        return ready

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 import msgspec
@@ -56,7 +57,9 @@ def check_config(config: SubscriptionConfig) -> None:
     retry = config.retry
     if retry.kind not in ("exponential", "fixed"):
         raise InvalidArgument("retry.kind", f"{retry.kind!r} is neither 'exponential' nor 'fixed'")
-    if retry.delay_seconds < 0 or retry.delay_seconds_max < retry.delay_seconds:
-        raise InvalidArgument("retry.delay_seconds", "delays must be at least 0, and the longest at least the first")
+    if not 0 <= retry.delay_seconds < math.inf or not 0 <= retry.delay_seconds_max < math.inf:
+        raise InvalidArgument("retry.delay_seconds", "delays must be finite and at least 0")
+    if retry.kind == "exponential" and retry.delay_seconds_max < retry.delay_seconds:
+        raise InvalidArgument("retry.delay_seconds_max", "the longest delay must be at least the first")
     if not 1 <= retry.attempts_max <= ATTEMPTS_MAX:
         raise InvalidArgument("retry.attempts_max", f"{retry.attempts_max} is not in 1 to {ATTEMPTS_MAX}")

@@ -8,31 +8,33 @@ from pyroaring import BitMap64
 
 BUCKET_US = 1_000
 """Moments are rounded up to the millisecond, so that thousands of nacks a second share a few bitmaps."""
+BUCKETS_SPARE = 64
+"""Sweeping fewer buckets than this more often would save nothing."""
 
 
 class DueSet:
     """Adding and popping cost a bitmap operation a distinct millisecond, whatever the number of offsets."""
 
-    __slots__ = ("_buckets", "_heap", "_stale", "members")
+    __slots__ = ("_buckets", "_discards", "_heap", "_stale", "members")
 
     def __init__(self) -> None:
         self._buckets: dict[int, BitMap64] = {}
         self._heap: list[int] = []
         self._stale = BitMap64()
         """Discarded, and still in some bucket."""
+        self._discards = 0
         self.members = BitMap64()
 
     def __bool__(self) -> bool:
         return bool(self.members)
 
     def add(self, due_us: int, offsets: BitMap64) -> None:
-        """Let the offsets become due at `due_us` (rounded up to the bucket)."""
+        """Let the offsets become due at `due_us` (rounded up to the bucket), whenever they were due before."""
         if not offsets:
             return
-        if self._stale.intersect(offsets):
-            for bucketed in self._buckets.values():
-                bucketed -= offsets
-            self._stale -= offsets
+        if self._stale.intersect(offsets) or self.members.intersect(offsets):
+            self._stale |= offsets
+            self._sweep()
         bucket = -(-due_us // BUCKET_US)
         waiting = self._buckets.get(bucket)
         if waiting is None:
@@ -47,6 +49,18 @@ class DueSet:
         if self.members.intersect(offsets):
             self._stale |= self.members & offsets
             self.members -= offsets
+            self._discards += 1
+            if self._discards > len(self._buckets) + BUCKETS_SPARE:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Take what was discarded out of the buckets; done once in as many discards as there are buckets."""
+        for bucketed in self._buckets.values():
+            bucketed -= self._stale
+        self._buckets = {bucket: bucketed for bucket, bucketed in self._buckets.items() if bucketed}
+        self._heap = sorted(self._buckets)
+        self._stale.clear()
+        self._discards = 0
 
     def pop_due(self, now_us: int) -> BitMap64:
         """Remove and return what is due."""
@@ -66,7 +80,7 @@ class DueSet:
             bucket = self._heap[0]
             if self._buckets[bucket].intersect(self.members):
                 return bucket * BUCKET_US
-            del self._buckets[heapq.heappop(self._heap)]
+            self._stale -= self._buckets.pop(heapq.heappop(self._heap))
         return None
 
     def items(self) -> list[tuple[int, BitMap64]]:

@@ -17,10 +17,10 @@ class _Generation:
 
 
 class IdWindow:
-    """Remembers an id for at least `window_us`, and at most `ids_max` of them.
+    """Remembers an id for at least `window_us`, and at most `ids_max` of them, or one batch where that is more.
 
-    Ids live in a few generations, so that forgetting is dropping a dictionary, not a walk over ids. Past `ids_max` the oldest
-    generation goes early.
+    Ids live in a few generations, so that forgetting is dropping a dictionary, not a walk over ids. Past `ids_max` the
+    oldest generation goes early.
     """
 
     GENERATIONS = 10
@@ -54,8 +54,9 @@ class IdWindow:
         if newest is None or newest.until_us <= now_us or len(newest.offsets) > self.ids_max // self.GENERATIONS:
             newest = _Generation(now_us + slice_us)
             self._generations.append(newest)
+        known = len(newest.offsets)
         newest.offsets.update(zip(identities, range(base, base + len(identities)), strict=True))
-        self._size += len(identities)
+        self._size += len(newest.offsets) - known
 
     def _forget(self, now_us: int, room_for: int) -> None:
         while self._generations:

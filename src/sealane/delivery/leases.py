@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
 
+DEADLINES_SPARE = 1_024
+"""Deadlines of leases that are over are cleared away when there are this many more deadlines than twice the leases."""
+
 
 @dataclass(slots=True)
 class Lease:
@@ -29,13 +32,19 @@ class LeaseTable:
     def add(self, lease: Lease) -> None:
         self.by_id[lease.id] = lease
         self.outstanding |= lease.offsets
-        heapq.heappush(self._deadlines, (lease.deadline_us, lease.id))
+        self._watch(lease)
 
     def extend(self, lease_id: int, deadline_us: int) -> None:
         lease = self.by_id.get(lease_id)
         if lease is not None:
             lease.deadline_us = deadline_us
-            heapq.heappush(self._deadlines, (deadline_us, lease_id))
+            self._watch(lease)
+
+    def _watch(self, lease: Lease) -> None:
+        heapq.heappush(self._deadlines, (lease.deadline_us, lease.id))
+        if len(self._deadlines) > 2 * len(self.by_id) + DEADLINES_SPARE:
+            self._deadlines = [(live.deadline_us, live.id) for live in self.by_id.values()]
+            heapq.heapify(self._deadlines)
 
     def held(self, lease_id: int, offsets: BitMap64 | None) -> BitMap64:
         """Of the offsets (None: all), those that the lease still holds."""
@@ -45,7 +54,7 @@ class LeaseTable:
         return lease.offsets.copy() if offsets is None else lease.offsets & offsets
 
     def revoke(self, offsets: BitMap64) -> None:
-        """End the hold on these offsets, whichever leases they are under: looks at every lease, so only for rare things."""
+        """End the hold on these offsets, whichever leases they are under. Looks at every lease: for rare things only."""
         if not self.outstanding.intersect(offsets):
             return
         self.outstanding -= offsets
@@ -90,3 +99,12 @@ class LeaseTable:
         self.by_id.clear()
         self.outstanding.clear()
         self._deadlines.clear()
+
+    def check(self) -> None:
+        """Assert that what is outstanding is what the leases hold, each offset once."""
+        held = BitMap64()
+        for lease in self.by_id.values():
+            assert lease.offsets, f"lease {lease.id} is empty and kept"
+            assert not held.intersect(lease.offsets), f"{held & lease.offsets} is under two leases"
+            held |= lease.offsets
+        assert held == self.outstanding, f"outstanding and leased differ in {held ^ self.outstanding}"

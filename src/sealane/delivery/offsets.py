@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
@@ -78,4 +80,4 @@ def from_array(values: UintArray) -> BitMap64:
         return BitMap64()
     if int(values[-1]) - int(values[0]) + 1 == len(values):
         return span(int(values[0]), int(values[-1]) + 1)
-    return BitMap64(values.tolist())
+    return BitMap64(array("Q", values.tobytes()))

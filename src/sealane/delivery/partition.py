@@ -1,8 +1,8 @@
 """One partition: where its log ends, who reads it, and what has been seen before. The fold of its journal.
 
-Publishing is planned (`publish`), handed to the engine, and then takes effect here (`apply`) in the order of the commits, before
-they are durable; consumers see a message only after `committed` says that it is. If a commit fails later, the whole
-object is thrown away and folded again from the journal.
+Publishing is planned (`publish`), handed to the engine, and then takes effect here (`apply`) in the order of the
+commits, before they are durable; consumers see a message only after `committed` says that it is. If a commit fails
+later, the whole object is thrown away and folded again from the journal.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sealane.delivery.events import (
     Lost,
     Published,
     Snapshot,
+    Sought,
     Subscribed,
     TransactionDone,
     Unsubscribed,
@@ -82,8 +83,7 @@ class Partition:
         if meta.producer is not None and meta.sequence is not None:
             known = self.producers.repeated(meta.producer, meta.sequence)
             if known is not None:
-                base, count = known
-                return Publication(None, base, range(base, base + count), [])
+                return self._repeated(batch, *known)
         base = self.end
         offsets: range | list[int] = range(base, base + len(batch))
         ids: bytes | None = None
@@ -92,7 +92,7 @@ class Partition:
             if len(batch) == 0:
                 return Publication(None, base, offsets, [])
             ids = b"".join(batch.ids())
-        events: list[Event] = [*self._make_room(len(batch), now_us)]
+        dropped = self._make_room(len(batch), meta.only, now_us)
         published = Published(
             base,
             len(batch),
@@ -103,8 +103,14 @@ class Partition:
             ids=ids,
             only=meta.only,
         )
-        events.append(published)
-        return Publication(batch, base, offsets, events)
+        return Publication(batch, base, offsets, [published, *dropped])
+
+    def _repeated(self, batch: Batch, base: int, count: int) -> Publication:
+        """The batch is here already, at [base, base + count), unless some of its ids had been here before that."""
+        if count == len(batch):
+            return Publication(None, base, range(base, base + count), [])
+        found = map(self.ids.find, batch.ids())
+        return Publication(None, base, [base if offset is None else offset for offset in found], [])
 
     def _without_repeats(self, batch: Batch) -> tuple[Batch, list[int]]:
         """The messages whose ids are new, and for every message of the batch where it is stored."""
@@ -123,18 +129,19 @@ class Partition:
             batch = batch.take(np.array(new_rows, dtype=np.int64))
         return batch, offsets
 
-    def _make_room(self, count: int, now_us: int) -> list[Dropped]:
+    def _make_room(self, count: int, only: str | None, now_us: int) -> list[Dropped]:
+        """What must go so that `count` more fit, the oldest of them too if they are more than fit at all."""
         limit = self.limits.messages_max
         if limit is None:
             return []
         over = {
             subscription: depth + count - limit
             for subscription in self.subscriptions.values()
-            if (depth := subscription.depth(self.end)) + count > limit
+            if only in (None, subscription.name) and (depth := subscription.depth(self.end)) + count > limit
         }
         if over and self.limits.when_full == "refuse":
             raise QueueFull(self.topic, limit, max(over.values()) + limit - count)
-        dropped = (subscription.oldest(excess, self.end, now_us) for subscription, excess in over.items())
+        dropped = (subscription.oldest(excess, self.end + count, now_us) for subscription, excess in over.items())
         return [event for event in dropped if event is not None]
 
     def committed(self, visible: int) -> None:
@@ -162,9 +169,12 @@ class Partition:
 
     def _new_subscription(self, name: str, config: SubscriptionConfig, floor: int) -> Subscription:
         subscription = Subscription(name, config, floor, self.priorities)
+        self._pass_over_lost(subscription)
+        return subscription
+
+    def _pass_over_lost(self, subscription: Subscription) -> None:
         for start, stop in self.lost:
             subscription.pass_over(span(start, stop))
-        return subscription
 
     def advance(self, subscription: Subscription, reader: str) -> int | None:
         """Scan as far as that needs no data. Returns the offset whose batch the scan needs next; None at the end.
@@ -173,7 +183,9 @@ class Partition:
         """
         needs_data = subscription.config.filter is not None or subscription.config.mode == "key-shared"
         while subscription.scanned < self.visible:
-            at = subscription.scanned
+            at = subscription.scanned = max(subscription.scanned, subscription.settled.floor)
+            if at >= self.visible:
+                break
             skip = self._not_for(reader, at)
             if skip is not None:
                 subscription.pass_over(span(at, skip))
@@ -189,7 +201,10 @@ class Partition:
 
     def scan(self, subscription: Subscription, base: int, batch: Batch, now_us: int) -> list[Event]:
         """Look into the batch that `advance` asked for."""
-        stop = min([self.visible, *(start for start, _, _ in self.addressed if start > subscription.scanned)])
+        following = bisect_right(self.addressed, subscription.scanned, key=_run_start)
+        stop = self.visible
+        if following < len(self.addressed):
+            stop = min(stop, self.addressed[following][0])
         return list(
             scan_batch(
                 subscription,
@@ -217,7 +232,7 @@ class Partition:
 
     def _not_for(self, reader: str, at: int) -> int | None:
         """The end of the run around `at` that is addressed to someone else."""
-        index = bisect_right(self.addressed, at, key=lambda run: run[0]) - 1
+        index = bisect_right(self.addressed, at, key=_run_start) - 1
         if index < 0:
             return None
         _, stop, only = self.addressed[index]
@@ -254,6 +269,8 @@ class Partition:
                 subscription = self.subscriptions.get(event.subscription)
                 if subscription is not None:
                     subscription.apply(event)
+                    if isinstance(event, Sought):
+                        self._pass_over_lost(subscription)
 
     def _published(self, event: Published) -> None:
         stop = event.base + event.count
@@ -276,6 +293,8 @@ class Partition:
     def configure(self, limits: DeliveryLimits) -> None:
         self.limits = limits
         self.ids.window_us, self.ids.ids_max = limits.id_window_us, limits.id_window_ids_max
+        self.transactions.window_us = limits.transaction_window_us
+        self.transactions.ids_max = limits.id_window_ids_max
 
     # --- recovery and upkeep ------------------------------------------------------------------------------------------
 
@@ -302,8 +321,12 @@ class Partition:
         self.priorities.forget_below(self.start)
         self.addressed = [run for run in self.addressed if run[1] > self.start]
         self.lost = [run for run in self.lost if run[1] > self.start]
-        for subscription in self.subscriptions.values():
-            subscription.pass_over(span(subscription.settled.floor, self.start))
+        for reader in (*self.subscriptions.values(), *self.members.values()):
+            reader.lose(span(reader.settled.floor, self.start))
+
+
+def _run_start(run: tuple[int, int, str]) -> int:
+    return run[0]
 
 
 def _digest(transaction: str) -> bytes:

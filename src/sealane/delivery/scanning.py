@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from sealane.delivery.backlog import Priorities
@@ -20,9 +19,7 @@ from sealane.delivery.filters import Filter
 from sealane.delivery.keyed import KeyedBacklog
 from sealane.delivery.offsets import from_array, pack
 from sealane.delivery.subscription import Subscription
-from sealane.message import Batch
-
-_NEVER = np.int64(np.iinfo(np.int64).max)
+from sealane.message import PRIORITY_DEFAULT, Batch
 
 
 def scan_batch(
@@ -48,7 +45,7 @@ def scan_batch(
         rejected = _offsets(start, ~_bool_array(matching.matches(rows)))
         subscription.pass_over(rejected)
     traits = rows.traits
-    if traits.priority_min != traits.priority_max or traits.priority_max != 5:
+    if traits.priority_min != PRIORITY_DEFAULT or traits.priority_max != PRIORITY_DEFAULT:
         _mark_priorities(rows, start, priorities)
     events: list[Expired] = []
     if traits.expires_min_us is not None:
@@ -104,24 +101,21 @@ def _learn_keys(subscription: Subscription, backlog: KeyedBacklog, rows: Batch, 
         offsets = from_array(of_key.astype(np.uint64) + np.uint64(start)) & alive
         if offsets:
             backlog.learn(key, offsets)
-    waiting = subscription.parked.members & alive
-    for group in subscription.dying:
-        waiting |= group.offsets & alive
-    backlog.park(waiting)
-    for lease in subscription.leases.by_id.values():
-        backlog.hold(lease.consumer, lease.offsets & alive)
+    backlog.park((subscription.parked.members | subscription.dying.members) & alive)
+    if subscription.leases.outstanding.intersect(alive):
+        for lease in subscription.leases.by_id.values():
+            backlog.hold(lease.consumer, lease.offsets & alive)
 
 
 def _by_moment(rows: Batch, column: str, start: int) -> list[tuple[int, BitMap64]]:
     """The offsets that have a moment in this column, by the millisecond in which it comes."""
     moments = rows.records.column(column)
-    values = pc.fill_null(moments.cast(pa.int64()), pa.scalar(int(_NEVER), pa.int64())).to_numpy()
-    present = values != _NEVER
-    buckets = np.where(present, -(-values // BUCKET_US), _NEVER)
-    return [
-        (bucket * BUCKET_US, _offsets(start, buckets == bucket))
-        for bucket in np.unique(buckets[present]).tolist()
-    ]
+    places = np.flatnonzero(_bool_array(moments.is_valid()))
+    buckets = -(-moments.drop_null().cast(pa.int64()).to_numpy() // BUCKET_US)
+    order = np.argsort(buckets, kind="stable")
+    distinct, firsts = np.unique(buckets[order], return_index=True)
+    groups = np.split(places[order].astype(np.uint64) + np.uint64(start), firsts[1:])
+    return [(bucket * BUCKET_US, from_array(group)) for bucket, group in zip(distinct.tolist(), groups, strict=False)]
 
 
 def _bool_array(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:

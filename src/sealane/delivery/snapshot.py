@@ -8,11 +8,12 @@ import msgspec
 
 from sealane.delivery.attempts import Attempts
 from sealane.delivery.config import SubscriptionConfig
+from sealane.delivery.dying import DeadGroup
 from sealane.delivery.events import FailureCause
 from sealane.delivery.leases import Lease
 from sealane.delivery.offsets import Packed, pack, unpack
 from sealane.delivery.settled import SettledSet
-from sealane.delivery.subscription import DeadGroup, Subscription
+from sealane.delivery.subscription import Subscription
 from sealane.errors import FormatTooNew
 
 if TYPE_CHECKING:
@@ -71,9 +72,7 @@ def load_partition(partition: Partition, state: bytes) -> None:
         raise FormatTooNew(f"a snapshot of {partition.topic!r}", found, FORMAT)
     loaded = _decoder.decode(state)
     partition.end = loaded.end
-    partition.subscriptions = {
-        dumped.name: _load_subscription(partition, dumped) for dumped in loaded.subscriptions
-    }
+    partition.subscriptions = {dumped.name: _load_subscription(partition, dumped) for dumped in loaded.subscriptions}
     partition.producers.load(loaded.producers)
     partition.ids.load(loaded.ids)
     partition.transactions.load(loaded.transactions)
@@ -105,8 +104,8 @@ def _load_subscription(partition: Partition, dumped: _SubscriptionState) -> Subs
     subscription.attempts = Attempts([unpack(level) for level in dumped.attempts])
     for due_us, offsets in dumped.parked:
         subscription.parked.add(due_us, unpack(offsets))
-    subscription.dying = [DeadGroup(unpack(offsets), cause, reason) for offsets, cause, reason in dumped.dying]
+    for offsets, cause, reason in dumped.dying:
+        subscription.dying.add(DeadGroup(unpack(offsets), cause, reason))
     for lease_id, consumer, offsets, deadline_us in dumped.leases:
         subscription.leases.add(Lease(lease_id, consumer, unpack(offsets), deadline_us, bound=False))
     return subscription
-

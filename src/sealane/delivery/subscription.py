@@ -1,14 +1,12 @@
 """One subscription on one partition: what is ready, leased, waiting, dead and settled.
 
-Every unsettled offset below the visible end is in exactly one place: not yet scanned, ready, leased, parked (for a retry or
-a delay) or dying (out of attempts, on its way to the dead-letter topic). Commands look at the state and return
+Every unsettled offset below the visible end is in exactly one place: not yet scanned, ready, leased, parked (for a
+retry or a delay) or dying (out of attempts, on its way to the dead-letter topic). Commands look at the state and return
 events; `apply` is the only way events change lasting state, live and in recovery alike. Ready messages, consumers and
 expiry are live state, found again by scanning the log from the floor.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from pyroaring import BitMap64
 
@@ -16,6 +14,7 @@ from sealane.delivery.attempts import Attempts
 from sealane.delivery.backlog import Backlog, Priorities, PriorityBacklog
 from sealane.delivery.config import SubscriptionConfig
 from sealane.delivery.due import DueSet
+from sealane.delivery.dying import DeadGroup, Dying
 from sealane.delivery.events import (
     Acked,
     Configured,
@@ -36,15 +35,6 @@ from sealane.delivery.offsets import pack, span, unpack
 from sealane.delivery.settled import SettledSet
 
 
-@dataclass(frozen=True, slots=True)
-class DeadGroup:
-    """Messages that are out of attempts for the same reason."""
-
-    offsets: BitMap64
-    cause: FailureCause
-    reason: str | None
-
-
 class Subscription:
     """See the module's text. `priorities` is shared by the partition's subscriptions."""
 
@@ -59,7 +49,7 @@ class Subscription:
         self.expiry = DueSet()
         self.stale = BitMap64()
         """Expired while leased: settled as expired unless the lease ends in an ack."""
-        self.dying: list[DeadGroup] = []
+        self.dying = Dying()
         self.backlog: Backlog = KeyedBacklog() if config.mode == "key-shared" else PriorityBacklog(priorities)
 
     # --- scanning: from the log to the backlog ------------------------------------------------------------------------
@@ -67,7 +57,7 @@ class Subscription:
     def unseen(self, start: int, stop: int) -> BitMap64:
         """Of a scanned run, what can become ready: neither settled, nor leased, nor waiting, nor dying."""
         fresh = self.settled.without(start, stop)
-        for known in (self.leases.outstanding, self.parked.members, *(group.offsets for group in self.dying)):
+        for known in (self.leases.outstanding, self.parked.members, self.dying.members):
             if known:
                 fresh -= known
         return fresh
@@ -84,7 +74,7 @@ class Subscription:
     def lose(self, offsets: BitMap64) -> None:
         """The log cannot give these back: behind the subscription, wherever they were."""
         self.leases.revoke(offsets)
-        self._bury(offsets)
+        self.dying.bury(offsets)
         self._settle(offsets)
 
     # --- commands -----------------------------------------------------------------------------------------------------
@@ -94,9 +84,8 @@ class Subscription:
         deadline_us = now_us + self.config.lease_us
         events: list[Granted] = []
         for offsets in self.backlog.take(consumer, count):
-            event = Granted(
-                self.name, lease_from + len(events), consumer, pack(offsets), now_us, deadline_us, bound
-            )
+            lease = lease_from + len(events)
+            event = Granted(self.name, lease, consumer, pack(offsets), now_us, deadline_us, bound)
             self._lease(event, offsets)
             events.append(event)
         return events
@@ -135,10 +124,11 @@ class Subscription:
         if not held:
             return []
         events: list[SubscriptionEvent] = []
-        later = self.backlog.later_of_key(held)
+        later = self._granted_beyond(held)
         gone = held & self.stale
         if gone:
             events.append(Expired(self.name, pack(gone), now_us))
+            self.leases.remove(lease, gone)
             held -= gone
         for failures, group in self.attempts.by_failures(held):
             pause_us = self.config.retry.delay_us(failures + 1) if delay_us is None else delay_us
@@ -148,6 +138,19 @@ class Subscription:
         if later:
             events.extend(self._release_everywhere(later))
         return events
+
+    def _granted_beyond(self, failed: BitMap64) -> BitMap64:
+        """What must come back with these to keep the order of their keys.
+
+        Leases that outlived a restart may hold messages whose keys no scan has found yet: those come back in any case.
+        """
+        later = self.backlog.later_of_key(failed)
+        outstanding = self.leases.outstanding
+        if self.config.mode == "key-shared" and outstanding.max() >= self.scanned:
+            unknown = outstanding - failed
+            unknown.remove_range(0, max(self.scanned, failed.min()))
+            later |= unknown
+        return later
 
     def release(self, lease: int, offsets: BitMap64 | None) -> Released | None:
         """Give back unhandled messages: ready at once, no attempt counted."""
@@ -198,7 +201,7 @@ class Subscription:
                 self.apply(event)
                 events.append(event)
         if self.parked:
-            self.backlog.put_back(self.parked.pop_due(now_us))
+            self._ready(self.parked.pop_due(now_us))
         return events
 
     def next_tick_us(self) -> int | None:
@@ -233,12 +236,12 @@ class Subscription:
             case Released(lease=lease, offsets=packed):
                 offsets = unpack(packed)
                 self.leases.remove(lease, offsets)
-                self.backlog.put_back(offsets)
+                self._return(offsets)
             case Extended(lease=lease, deadline_us=deadline_us):
                 self.leases.extend(lease, deadline_us)
             case DeadLettered(offsets=packed):
                 offsets = unpack(packed)
-                self._bury(offsets)
+                self.dying.bury(offsets)
                 self._settle(offsets)
             case Expired(offsets=packed) | Dropped(offsets=packed):
                 self.lose(unpack(packed))
@@ -256,9 +259,35 @@ class Subscription:
         dead = self.attempts.failed_at_least(self.config.retry.attempts_max, offsets)
         self.backlog.park(offsets)
         if dead:
-            self.dying.append(DeadGroup(dead, event.cause, event.reason))
+            self._die(dead, event.cause, event.reason)
             offsets = offsets - dead
         self.parked.add(event.due_us, offsets)
+
+    def _die(self, dead: BitMap64, cause: FailureCause, reason: str | None) -> None:
+        last = self.dying[-1] if self.dying else None
+        if last is not None and (last.cause, last.reason) == (cause, reason):
+            failures = self.attempts.failures
+            if failures(last.offsets.min()) == failures(dead.min()):
+                self.dying.join_last(dead)
+                return
+        self.dying.add(DeadGroup(dead, cause, reason))
+
+    def _ready(self, offsets: BitMap64) -> None:
+        """These may be granted. What no scan has reached is left to the scan, which learns priority and key first."""
+        if offsets and offsets.max() >= self.scanned:
+            offsets = offsets & span(0, self.scanned)
+        self.backlog.put_back(offsets)
+
+    def _return(self, offsets: BitMap64) -> None:
+        """These are back from a lease, unhandled. What expired in the meantime is settled by the next tick."""
+        gone = offsets & self.stale
+        if gone:
+            self.stale -= gone
+            self.expiry.add(0, gone)
+            self.parked.add(0, gone)
+            self.backlog.park(gone)
+            offsets = offsets - gone
+        self._ready(offsets)
 
     def _settle(self, offsets: BitMap64) -> None:
         self.settled.add(offsets)
@@ -268,10 +297,6 @@ class Subscription:
         if self.stale:
             self.stale -= offsets
         self.backlog.forget(offsets)
-
-    def _bury(self, offsets: BitMap64) -> None:
-        remaining = [DeadGroup(group.offsets - offsets, group.cause, group.reason) for group in self.dying]
-        self.dying = [group for group in remaining if group.offsets]
 
     def _restart_at(self, offset: int) -> None:
         self.settled = SettledSet(offset)
@@ -298,12 +323,27 @@ class Subscription:
         return self.settled.unsettled_count(end)
 
     def check(self, visible: int) -> None:
-        """Assert that every offset is in one place; used by tests and the simulator."""
-        places = [self.leases.outstanding, self.parked.members, *(group.offsets for group in self.dying)]
-        seen = span(0, 0)
-        for place in places:
-            assert not seen.intersect(place), f"{self.name}: an offset is in two places"
-            assert not self.settled.above.intersect(place), f"{self.name}: a settled offset is elsewhere too"
-            assert not place or place.min() >= self.settled.floor, f"{self.name}: an offset below the floor is alive"
-            assert not place or place.max() < visible, f"{self.name}: an offset beyond the visible end is alive"
+        """Assert that every unsettled offset is in one place; used by tests and the simulator."""
+        ready = self.backlog.check()
+        places = {
+            "ready": ready,
+            "leased": self.leases.outstanding,
+            "parked": self.parked.members,
+            "dying": self.dying.members,
+        }
+        seen = BitMap64()
+        for name, place in places.items():
+            assert not seen.intersect(place), f"{self.name}: {seen & place} is {name} and elsewhere too"
+            assert not self.settled.above.intersect(place), f"{self.name}: a settled offset is {name}"
+            assert not place or place.min() >= self.settled.floor, f"{self.name}: an offset below the floor is {name}"
+            assert not place or place.max() < visible, f"{self.name}: an offset beyond the visible end is {name}"
             seen |= place
+        missing = self.settled.without(0, min(self.scanned, visible)) - seen
+        assert not missing, f"{self.name}: {missing} is nowhere"
+        assert not ready or ready.max() < self.scanned, f"{self.name}: {ready.max()} is ready and was never scanned"
+        assert self.settled.floor not in self.settled.above, f"{self.name}: the floor is settled"
+        assert self.stale <= self.leases.outstanding, f"{self.name}: an expired message is kept and not leased"
+        self.leases.check()
+        for level in self.attempts.levels:
+            assert not level.intersect(self.settled.above), f"{self.name}: attempts of a settled message are kept"
+            assert level.min() >= self.settled.floor, f"{self.name}: attempts below the floor are kept"

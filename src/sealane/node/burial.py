@@ -10,7 +10,8 @@ from pyroaring import BitMap64
 
 from sealane.delivery.events import DeadLettered
 from sealane.delivery.offsets import pack, take_first
-from sealane.delivery.subscription import DeadGroup, Subscription
+from sealane.delivery.dying import DeadGroup
+from sealane.delivery.subscription import Subscription
 from sealane.errors import SealaneError
 from sealane.message import Batch
 from sealane.message.concat import concat

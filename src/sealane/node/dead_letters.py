@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sealane.delivery.subscription import DeadGroup
+from sealane.delivery.dying import DeadGroup
 from sealane.message import SCHEMA, Batch, BatchMeta
 from sealane.node.deliveries import Part
 
