@@ -12,7 +12,7 @@ import xxhash
 
 from sealane.errors import InvalidArgument
 from sealane.message import Batch
-from sealane.message.schema import ID, KEY
+from sealane.message.schema import KEY
 
 _hash = xxhash.xxh3_64_intdigest
 
@@ -61,7 +61,8 @@ def _targets(batch: Batch, partitions: int, keyless: int) -> np.ndarray:
     targets = np.append(hashed, keyless)[places]
     if batch.meta.given_ids:
         without = np.flatnonzero(places == len(hashed))
-        targets[without] = _hashed(batch.records.column(ID).take(without).to_pylist(), partitions)
+        ids = batch.ids()
+        targets[without] = _hashed([ids[place] for place in without.tolist()], partitions)
     return targets
 
 

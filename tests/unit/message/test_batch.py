@@ -56,6 +56,7 @@ def test_take_picks_messages_in_the_order_asked_for(batch: Batch, data: st.DataO
     places = [place for place in places if place < len(part)]
     taken = part.take(np.array(places, dtype=np.int64))
     assert rows_of(taken) == [rows_of(part)[place] for place in places]
+    assert taken.ids() == [part.ids()[place] for place in places]
     assert taken.records.schema.equals(SCHEMA)
     if places:
         assert decode(encode(taken), limits=LIMITS) == taken
@@ -127,3 +128,5 @@ def test_an_empty_slice_is_plain_and_free_of_messages() -> None:
     assert len(empty) == 0
     assert empty.traits.plain
     assert empty.payloads() == empty.ids() == []
+    nothing = batch.take(np.array([], dtype=np.int64))
+    assert nothing.payloads() == nothing.ids() == []
