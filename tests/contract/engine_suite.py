@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 
@@ -69,7 +70,7 @@ async def payloads(engine: Engine, partition: PartitionKey, offset: int = 0) -> 
     """Every payload from `offset` on, after checking that what was read hangs together."""
     found: list[bytes] = []
     stored = await engine.read(partition, offset, bytes_max=BIG)
-    for earlier, later in zip(stored, stored[1:], strict=False):
+    for earlier, later in pairwise(stored):
         assert earlier.stop <= later.base
     for each in stored:
         found.extend(each.batch.payloads()[max(0, offset - each.base) :])
@@ -84,9 +85,8 @@ class EngineSuite:
         return Clock()
 
     @pytest.fixture
-    async def engine(self, clock: Clock) -> AsyncIterator[Engine]:
+    async def engine(self, clock: Clock) -> Engine:
         raise NotImplementedError
-        yield
 
     # --- offsets ------------------------------------------------------------------------------------------------
 

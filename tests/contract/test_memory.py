@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from sealane.engine import Engine
@@ -14,10 +12,8 @@ from tests.contract.engine_suite import ORDERS, Clock, EngineSuite, Owner, batch
 
 class TestMemoryEngine(EngineSuite):
     @pytest.fixture
-    async def engine(self, clock: Clock) -> AsyncIterator[Engine]:
-        engine = MemoryEngine(clock)
-        yield engine
-        await engine.close()
+    async def engine(self, clock: Clock) -> Engine:
+        return MemoryEngine(clock)
 
 
 async def test_a_memory_engine_with_a_limit_refuses_publishes_but_not_acks_until_space_is_freed() -> None:

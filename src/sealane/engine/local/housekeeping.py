@@ -30,7 +30,7 @@ COMPACTION_RETRY_SECONDS = 30.0
 
 
 class Housekeeping:
-    """Two tasks: one for small chores, one for compaction. Whatever they meet, the log goes on; they try again later."""
+    """Two tasks: one for small chores, one for compaction. Whatever they meet, the log goes on, and they try again."""
 
     def __init__(
         self,

@@ -74,7 +74,11 @@ class Start:
             last_time_us=self.recovered.last_time_us,
             active=self.recovered.active,
         )
-        self._mark()
+        try:
+            self._mark()
+        except BaseException:
+            self.wal.close()
+            raise
 
     def _check_complete(self) -> None:
         """Metadata that is gone while the log is there must not be made anew: it has the keys and the trims."""
@@ -130,9 +134,12 @@ class Start:
 
     def _mark(self) -> None:
         """Begin with a mark: with something sound after it, damage to what was there before is known for what it is."""
-        try:
-            if self.wal.active is None or self.files.exists(SPARE_NAME):
+        if self.wal.active is None or self.files.exists(SPARE_NAME):
+            try:
                 self.wal.fill_spare()
+            except OSError:
+                _log.warning("the next segment cannot be prepared yet; it is tried again", exc_info=True)
+        try:
             self.wal.write([])
         except StorageFull:
             _log.warning("the disk is full: publishes are refused until there is room")

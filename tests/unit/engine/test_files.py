@@ -1,0 +1,100 @@
+"""The real disk behind the seam."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sealane.engine.local import DiskFiles
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> DiskFiles:
+    return DiskFiles(tmp_path / "data")
+
+
+def test_what_is_written_at_a_position_is_read_there(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    file.write_at(5, [b"hello ", memoryview(b"world")])
+    assert file.size == 16
+    assert file.read_at(5, 5) == b"hello"
+    assert file.read_at(11, 100) == b"world"
+    assert file.read_at(16, 1) == b""
+    file.truncate(7)
+    assert file.read_at(0, 100) == bytes(5) + b"he"
+    file.sync()
+    file.close()
+    file.close()
+
+
+def test_more_buffers_than_one_call_takes_are_written_all(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    parts = [b"%06d" % number for number in range(5_000)]
+    file.write_at(3, parts)
+    assert file.read_at(3, 30_000) == b"".join(parts)
+    file.close()
+
+
+def test_zero_fill_lengthens_and_never_overwrites(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    file.write_at(0, [b"data"])
+    file.zero_fill(3_000_000)
+    assert file.size == 3_000_000
+    assert file.read_at(0, 6) == b"data\0\0"
+    assert os.stat(Path(files.location, "a")).st_blocks * 512 >= 3_000_000
+    file.zero_fill(10)
+    assert file.size == 3_000_000
+    file.close()
+
+
+def test_files_are_listed_renamed_and_removed(files: DiskFiles) -> None:
+    assert files.list("sub/deep") == []
+    files.make_directory("sub/deep")
+    files.make_directory("sub/deep")
+    for name in ("b", "a"):
+        files.open(f"sub/deep/{name}", create=True).close()
+    assert files.list("sub/deep") == ["a", "b"]
+    assert files.list("sub") == []
+    files.rename("sub/deep/a", "sub/deep/c")
+    files.remove("sub/deep/b")
+    files.sync_directory("sub/deep")
+    assert files.list("sub/deep") == ["c"]
+    assert files.exists("sub/deep/c")
+    assert not files.exists("sub/deep/a")
+    with pytest.raises(FileNotFoundError):
+        files.open("sub/deep/a")
+
+
+def test_a_secret_is_private_and_written_once(files: DiskFiles) -> None:
+    assert files.read_secret("key") is None
+    files.write_secret("key", b"secret")
+    with pytest.raises(FileExistsError):
+        files.write_secret("key", b"other")
+    assert files.read_secret("key") == b"secret"
+    assert files.list(".") == ["key"]
+    assert Path(files.location, "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_database_keeps_what_was_committed(files: DiskFiles) -> None:
+    connection = files.database("meta.db")
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("INSERT INTO t VALUES (1)")
+    connection.commit()
+    connection.execute("INSERT INTO t VALUES (2)")
+    connection.close()
+    again = files.database("meta.db")
+    assert again.execute("SELECT a FROM t").fetchall() == [(1,)]
+    again.close()
+
+
+def test_the_lock_is_free_again_after_release(files: DiskFiles) -> None:
+    files.acquire()
+    files.release()
+    files.release()
+    other = DiskFiles(files.location)
+    other.acquire()
+    other.release()

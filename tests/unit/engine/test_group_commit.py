@@ -1,0 +1,201 @@
+"""Group commit: who waits shares a record, order is kept, and the policy chooses where it is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+
+from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
+
+T = TypeVar("T")
+
+
+class Item(NamedTuple):
+    name: str
+    size: int = 1
+
+
+class HeldRunner:
+    """A worker thread that is as slow as the test says."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+
+    async def run(self, work: Callable[[], T]) -> T:
+        seen: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.waiting.append((work, seen))
+        return await seen
+
+    def finish(self) -> None:
+        work, seen = self.waiting.pop(0)
+        try:
+            seen.set_result(work())
+        except Exception as error:
+            seen.set_exception(error)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class Recorder:
+    def __init__(self, commit: Any, *, group_bytes_max: int = 100) -> None:
+        self.runner = HeldRunner()
+        self.groups: list[str] = []
+        self.landed: list[str] = []
+        self.failed: list[str] = []
+        self.error: Exception | None = None
+        self.group = GroupCommit[Item, int](
+            self._write,
+            lambda items, _: self.landed.extend(item.name for item in items),
+            lambda items, error: self.failed.extend(item.name for item in items),
+            runner=self.runner,
+            policy=policy(commit),
+            group_bytes_max=group_bytes_max,
+            clock=lambda: 0,
+        )
+
+    def _write(self, items: list[Item]) -> int:
+        self.groups.append("".join(item.name for item in items))
+        if self.error is not None:
+            raise self.error
+        return len(items)
+
+    def submit(self, names: str, size: int = 1) -> None:
+        for name in names:
+            self.group.submit(Item(name, size))
+
+
+def policy(commit: Any = "auto") -> FlushPolicy:
+    return FlushPolicy(commit, inline_bytes_max=1_000, inline_seconds_max=0.002)
+
+
+async def passes(count: int = 3) -> None:
+    """Let the loop go round a few times."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_commits_of_one_pass_of_the_loop_share_a_group() -> None:
+    recorder = Recorder("inline")
+    recorder.submit("abc")
+    assert recorder.groups == []
+    await passes()
+    assert recorder.groups == ["abc"]
+    assert recorder.landed == ["a", "b", "c"]
+
+
+async def test_while_a_group_is_on_the_thread_the_next_one_gathers() -> None:
+    recorder = Recorder("thread")
+    recorder.submit("a")
+    await passes()
+    recorder.submit("b")
+    await passes()
+    recorder.submit("c")
+    assert len(recorder.runner.waiting) == 1
+    recorder.runner.finish()
+    await passes()
+    recorder.runner.finish()
+    await passes()
+    assert recorder.groups == ["a", "bc"]
+    assert recorder.landed == ["a", "b", "c"]
+
+
+async def test_a_group_is_no_larger_than_its_limit_unless_one_commit_is() -> None:
+    recorder = Recorder("inline", group_bytes_max=100)
+    recorder.submit("abc", size=40)
+    recorder.submit("d", size=500)
+    recorder.submit("e", size=1)
+    assert recorder.group.bytes_waiting == 621
+    await passes(6)
+    assert recorder.groups == ["ab", "c", "d", "e"]
+    assert recorder.group.bytes_waiting == 0
+
+
+async def test_a_failure_reaches_the_group_and_all_that_wait_behind_it() -> None:
+    recorder = Recorder("thread")
+    recorder.submit("a")
+    await passes()
+    recorder.submit("bc")
+    recorder.error = OSError("broken")
+    recorder.runner.finish()
+    await passes()
+    assert recorder.failed == ["a", "b", "c"]
+    assert recorder.landed == []
+
+
+async def test_a_barrier_waits_for_what_came_before_it_and_for_nothing_else() -> None:
+    recorder = Recorder("thread")
+    await recorder.group.barrier()
+    recorder.submit("a")
+    await passes()
+    recorder.submit("b")
+    barrier = asyncio.ensure_future(recorder.group.barrier())
+    await passes()
+    recorder.runner.finish()
+    await passes()
+    assert not barrier.done()
+    recorder.submit("c")
+    recorder.runner.finish()
+    await passes()
+    assert barrier.done()
+    assert recorder.landed == ["a", "b"]
+    recorder.runner.finish()
+    await recorder.group.barrier()
+
+
+async def test_a_barrier_is_passed_when_what_came_before_it_failed() -> None:
+    recorder = Recorder("thread")
+    recorder.error = OSError("broken")
+    recorder.submit("a")
+    barrier = asyncio.ensure_future(recorder.group.barrier())
+    await passes()
+    recorder.runner.finish()
+    await barrier
+
+
+def test_a_lone_small_commit_is_written_on_the_loop() -> None:
+    assert policy().inline(1, 500)
+
+
+def test_a_large_group_is_not() -> None:
+    assert policy().inline(1, 1_000)
+    assert not policy().inline(1, 1_001)
+
+
+def test_several_commits_are_not() -> None:
+    assert not policy().inline(2, 500)
+
+
+def test_after_busy_groups_even_a_lone_commit_goes_to_the_thread_until_it_is_quiet_again() -> None:
+    made = policy()
+    for _ in range(10):
+        made.saw(64, 500, 0.0001)
+    assert not made.inline(1, 500)
+    for _ in range(30):
+        made.saw(1, 500, 0.0001)
+    assert made.inline(1, 500)
+
+
+def test_a_disk_that_became_slow_is_kept_off_the_loop() -> None:
+    made = policy()
+    for _ in range(10):
+        made.saw(1, 500, 0.010)
+    assert not made.inline(1, 500)
+    for _ in range(30):
+        made.saw(1, 500, 0.0001)
+    assert made.inline(1, 500)
+
+
+def test_large_groups_do_not_tell_how_long_a_small_one_takes() -> None:
+    made = policy()
+    for _ in range(10):
+        made.saw(1, 1_000_000, 0.010)
+    assert made.inline(1, 500)
+
+
+@pytest.mark.parametrize(("commit", "expected"), [("inline", True), ("thread", False)])
+def test_the_choice_can_be_fixed(commit: Any, expected: bool) -> None:
+    assert policy(commit).inline(64, 1_000_000) is expected
