@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SECOND_US
@@ -41,18 +43,22 @@ class Attachment:
 
     # --- answering ----------------------------------------------------------------------------------------------------
 
-    async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None, *, confirm: bool = False) -> None:
-        """Settle leased messages. With `confirm` it returns when that is durable, and raises `LeaseLost` if one of
-        them was no longer leased; without, it returns at once and such messages are left to be delivered again."""
+    async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        """Settle leased messages, and return when that is durable. Raises `LeaseLost` if one of them was neither
+        leased nor settled."""
         owner, subscription = self.find(partition)
         held = subscription.leases.held(lease, offsets)
+        self.settle(partition, lease, offsets)
+        owner.check()
+        await owner.flush()
+        self._check_held(subscription, lease, offsets, held)
+
+    def settle(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        """An ack that nobody waits for."""
+        owner, subscription = self.find(partition)
         event = subscription.ack(lease, offsets, owner.clock())
         if event is not None:
             owner.note(subscription, [event])
-        if confirm:
-            owner.check()
-            await owner.flush()
-            self._check_held(subscription, lease, offsets, held)
 
     async def nack(
         self,
@@ -95,30 +101,40 @@ class Attachment:
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    async def detach(self) -> None:
-        """Take no more messages."""
+    async def detach(self, unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
+        """Take no more messages, and give the unhandled ones back: (partition, lease, offsets)."""
         if not self._attached:
             return
         self._attached = False
         self.consumer.credit = 0
         self.group.consumers.pop(self.consumer.id, None)
+        for partition, lease, offsets in unhandled:
+            self.release(partition, lease, offsets)
         if not self.group.consumers:
             for owner in self.topic.owners:
                 dispatcher = owner.dispatchers.pop(self._position, None)
                 if dispatcher is not None:
                     await dispatcher.close()
         self._wake()
+        if not any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers()):
+            await self.end()
 
     async def end(self) -> None:
         """The connection is gone: what is still leased goes back, and counts as an attempt."""
         await self.detach()
-        for owner in self.topic.owners:
-            reader = owner.core.subscriptions.get(self._position) or owner.core.members.get(self._position)
-            if reader is not None:
-                owner.note(reader, reader.end_connection(self.consumer.id, owner.clock()))
+        for owner, reader in self._readers():
+            owner.note(reader, reader.end_connection(self.consumer.id, owner.clock()))
             if self._member is not None:
                 owner.core.members.pop(self._member, None)
         self.topic.attachments.pop(self.consumer.id, None)
+
+    def _readers(self) -> list[tuple[PartitionOwner, Subscription]]:
+        found = []
+        for owner in self.topic.owners:
+            reader = owner.core.subscriptions.get(self._position) or owner.core.members.get(self._position)
+            if reader is not None:
+                found.append((owner, reader))
+        return found
 
     def find(self, partition: int) -> tuple[PartitionOwner, Subscription]:
         """The partition, and this consumer's position on it."""

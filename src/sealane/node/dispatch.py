@@ -115,25 +115,34 @@ class Dispatcher:
     async def _send(
         self, consumer: Consumer, grant: Granted, offsets: BitMap64, attempts: tuple[tuple[BitMap64, int], ...]
     ) -> None:
-        parts = await self._parts(offsets)
-        if not consumer.auto_ack:
+        sent = False
+        try:
+            parts = await self._parts(offsets)
             held = self._subscription.leases.held(grant.lease, offsets)
-            if held != offsets:
+            if held != offsets and not consumer.auto_ack:
                 # The lease, or some of it, ended while the messages were read from disk.
                 parts = await self._parts(held)
-        if parts:
-            owner = self._owner
-            consumer.deliver(
-                Delivery(
-                    owner.core.topic,
-                    owner.key.partition,
-                    self._group.name,
-                    grant.lease,
-                    grant.deadline_us,
-                    tuple(parts),
-                    attempts,
-                )
-            )
+            if parts and consumer.id in self._group.consumers:
+                consumer.deliver(self._delivery(grant, parts, attempts))
+                sent = True
+        finally:
+            if not sent:
+                # The consumer left, or this dispatcher was closed: nobody has seen the messages.
+                event = self._subscription.release(grant.lease, None)
+                if event is not None:
+                    self._owner.note(self._subscription, [event])
+
+    def _delivery(self, grant: Granted, parts: list[Part], attempts: tuple[tuple[BitMap64, int], ...]) -> Delivery:
+        owner = self._owner
+        return Delivery(
+            owner.core.topic,
+            owner.key.partition,
+            self._group.name,
+            grant.lease,
+            grant.deadline_us,
+            tuple(parts),
+            attempts,
+        )
 
     async def _parts(self, offsets: BitMap64) -> list[Part]:
         parts: list[Part] = []

@@ -1,0 +1,9 @@
+"""The client: lanes, consumers, producers, transactions, and the broker inside the process."""
+
+from sealane.client.embedded import embedded
+from sealane.client.lane import Lane
+from sealane.client.message import Message, MessageBatch
+from sealane.client.producer import Producer
+from sealane.client.transaction import Transaction
+
+__all__ = ["Lane", "Message", "MessageBatch", "Producer", "Transaction", "embedded"]

@@ -1,0 +1,83 @@
+"""A consumer's answers: acks gather for a few milliseconds and go together; the rest goes at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pyroaring import BitMap64
+
+from sealane.errors import Closed, InvalidArgument
+from sealane.node import Delivery
+from sealane.node.attachment import Attachment
+
+ACK_BUFFER_SECONDS = 0.002
+ACK_BUFFER_MESSAGES = 1_000
+"""So many acks do not wait any longer."""
+
+
+class Answers:
+    """What messages call when they are answered. Lives on after its consumer has left the loop."""
+
+    def __init__(self, attachment: Attachment, *, auto_ack: bool) -> None:
+        self.attachment = attachment
+        self._auto_ack = auto_ack
+        self._acks: dict[tuple[int, int], BitMap64] = {}
+        self._buffered = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def ack(self, delivery: Delivery, offsets: BitMap64, *, confirm: bool) -> None:
+        if self._auto_ack:
+            return
+        self._check_open()
+        place = (delivery.partition, delivery.lease)
+        if confirm:
+            self.flush()
+            await self.attachment.ack(*place, offsets)
+            return
+        gathered = self._acks.get(place)
+        if gathered is None:
+            self._acks[place] = offsets
+        else:
+            gathered |= offsets
+        self._buffered += len(offsets)
+        if self._buffered >= ACK_BUFFER_MESSAGES:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(ACK_BUFFER_SECONDS, self.flush)
+
+    async def nack(
+        self, delivery: Delivery, offsets: BitMap64, *, delay: float | None, reason: str | None, confirm: bool
+    ) -> None:
+        if self._auto_ack:
+            raise InvalidArgument("nack", "this consumer acknowledges automatically: there is nothing to give back")
+        if delay is not None and delay < 0:
+            raise InvalidArgument("delay", f"{delay} is negative")
+        self._check_open()
+        self.flush()
+        await self.attachment.nack(
+            delivery.partition, delivery.lease, offsets, delay=delay, reason=reason, confirm=confirm
+        )
+
+    async def extend(self, delivery: Delivery, seconds: float) -> None:
+        if seconds <= 0:
+            raise InvalidArgument("seconds", f"{seconds} is not more than 0")
+        self._check_open()
+        self.attachment.extend(delivery.partition, delivery.lease, seconds)
+
+    def flush(self) -> None:
+        """Hand the gathered acks over."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        acks, self._acks, self._buffered = self._acks, {}, 0
+        for (partition, lease), offsets in acks.items():
+            self.attachment.settle(partition, lease, offsets)
+
+    def close(self) -> None:
+        self.flush()
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the lane is closed: its leases are over, and unanswered messages will be delivered again")

@@ -1,0 +1,78 @@
+"""The broker inside a Python process: in memory, or durable in a directory."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+
+from sealane.client.lane import Lane
+from sealane.engine import Engine
+from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
+from sealane.engine.memory import MemoryEngine
+from sealane.node import Node, NodeSettings
+from sealane.node.node import Surroundings
+
+
+def wall_clock_us() -> int:
+    return time.time_ns() // 1_000
+
+
+class EmbeddedLane:
+    """What `sealane.embedded` returns: opens on entering the block, closes the broker on leaving it."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        settings: NodeSettings | None = None,
+        storage: StorageSettings | None = None,
+    ) -> None:
+        self._path = path
+        self._settings = settings
+        self._storage = storage
+        self._lane: Lane | None = None
+        self._node: Node | None = None
+
+    async def __aenter__(self) -> Lane:
+        surroundings = Surroundings(wall_clock_us, os.urandom)
+        engine: Engine
+        if self._path is None:
+            engine = MemoryEngine(surroundings.clock)
+        else:
+            engine = await LocalEngine.open(
+                DiskFiles(Path(self._path)),
+                settings=self._storage or StorageSettings(),
+                clock=surroundings.clock,
+                entropy=surroundings.entropy,
+            )
+        try:
+            self._node = await Node.open(engine, surroundings, self._settings)
+        except BaseException:
+            await engine.close()
+            raise
+        self._lane = Lane(self._node)
+        return self._lane
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lane is not None:
+            await self._lane.close()
+        if self._node is not None:
+            await self._node.close()
+
+
+def embedded(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    settings: NodeSettings | None = None,
+    storage: StorageSettings | None = None,
+) -> EmbeddedLane:
+    """A broker inside this process: `async with sealane.embedded("data") as lane:`.
+
+    With a path everything acknowledged is durable there, sealed under a key that is made on first use; without one it is
+    in memory and ends with the block. One process holds a directory at a time.
+    """
+    return EmbeddedLane(path, settings=settings, storage=storage)

@@ -1,0 +1,348 @@
+"""A lane: a user's connection to a broker. Everything in the Python contract starts from here."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+import weakref
+from collections.abc import Awaitable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from sealane.client.coalescing import Coalescer
+from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
+from sealane.client.producer import Producer
+from sealane.client.transaction import Transaction
+from sealane.delivery.config import LEASE_SECONDS_DEFAULT, SECOND_US, Mode, Retry, SubscriptionConfig
+from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, InvalidMessage
+from sealane.message import Batch, Row, from_arrow, from_payloads, from_rows
+from sealane.node import Consumer, Node, TopicConfig
+from sealane.node.attachment import Attachment
+from sealane.node.receipts import Receipt, Receipts
+from sealane.node.starts import Start
+
+T = TypeVar("T")
+
+TIMEOUT_SECONDS = 30.0
+CLOSE_SECONDS = 5.0
+PREFETCH_DEFAULT = 1_000
+
+
+class Lane:
+    """Made by `sealane.embedded`. Use it in `async with`; closing ends its consumers, and their leases with them."""
+
+    def __init__(self, node: Node, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._node = node
+        self._timeout_seconds = timeout_seconds
+        self._coalescers: dict[tuple[str, bool], Coalescer] = {}
+        self._consumptions: weakref.WeakSet[Consumption[Any]] = weakref.WeakSet()
+        self._attachments: weakref.WeakSet[Attachment] = weakref.WeakSet()
+        self._closed = False
+
+    # --- publishing ---------------------------------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        priority: int = 5,
+        ttl: float | None = None,
+        delay: float = 0,
+        id: uuid.UUID | str | bytes | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        """Returns when the message is durable. A repeated `id` is stored once and gets the first one's receipt."""
+        self._check_open()
+        row = self.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
+        return await self._within(self._coalescer(topic, given_id=id is not None).add(row), timeout, "publish")
+
+    async def publish_many(
+        self, topic: str, messages: Sequence[bytes] | pa.RecordBatch | pa.Table, *, timeout: float | None = None
+    ) -> Sequence[Receipt]:
+        """Publish payloads, or an Arrow table whose missing columns are filled. Returns when all are durable.
+
+        What does not fit one batch is published as several, in order; if one is refused those before it are stored.
+        """
+        self._check_open()
+        batches = self.batches(messages)
+        receipts = [await self._within(self._node.publish(topic, batch), timeout, "publish_many") for batch in batches]
+        return receipts[0] if len(receipts) == 1 else [receipt for some in receipts for receipt in some]
+
+    async def publish_to(
+        self,
+        exchange: str,
+        routing_key: str,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        priority: int = 5,
+        ttl: float | None = None,
+        delay: float = 0,
+        id: uuid.UUID | str | bytes | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, Receipt]:
+        """Publish to every topic that the exchange's bindings give for this routing key, together.
+
+        Raises `Unroutable`, and stores nothing, if there is none. Returns the receipts by topic.
+        """
+        self._check_open()
+        row = self.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
+        publishing = self._node.publish_to_exchange(exchange, routing_key, self.build([row]))
+        receipts = await self._within(publishing, timeout, "publish_to")
+        return {topic: some[0] for topic, some in receipts.items()}
+
+    def producer(self, topic: str) -> Producer:
+        """A pipelined producer: `async with lane.producer("orders") as producer: await producer.send(b"...")`."""
+        self._check_open()
+
+        async def publish(batch: Batch) -> Receipts:
+            return await self._within(self._node.publish(topic, batch), None, "producer")
+
+        return Producer(self.row, self.build, publish, self._node.surroundings.entropy(16))
+
+    def transaction(self, id: str) -> Transaction:
+        """Publishes and acks that become visible together, once under `id`."""
+        self._check_open()
+        return Transaction(self, id)
+
+    # --- consuming ----------------------------------------------------------------------------------------------------
+
+    def consume(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        mode: Mode = "queue",
+        start: Start = "earliest",
+        filter: str | None = None,
+        auto_ack: bool = False,
+        prefetch: int = PREFETCH_DEFAULT,
+        lease_seconds: float = LEASE_SECONDS_DEFAULT,
+        retry: Retry | None = None,
+    ) -> MessageConsumption:
+        """Messages one by one: `async for message in lane.consume("orders", subscription="billing")`.
+
+        The subscription is created if it is new, and stays when the loop ends.
+        """
+        attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry)
+        consumption = MessageConsumption(attach, self._consumer_id(), _checked_prefetch(prefetch), auto_ack=auto_ack)
+        self._consumptions.add(consumption)
+        return consumption
+
+    def consume_batches(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        messages_max: int = 10_000,
+        mode: Mode = "queue",
+        start: Start = "earliest",
+        filter: str | None = None,
+        auto_ack: bool = False,
+        prefetch: int | None = None,
+        lease_seconds: float = LEASE_SECONDS_DEFAULT,
+        retry: Retry | None = None,
+    ) -> BatchConsumption:
+        """The same in batches of at most `messages_max`, without an object for each message."""
+        attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry)
+        ahead = _checked_prefetch(2 * messages_max if prefetch is None else prefetch)
+        consumption = BatchConsumption(attach, self._consumer_id(), messages_max, ahead, auto_ack=auto_ack)
+        self._consumptions.add(consumption)
+        return consumption
+
+    def _attaching(
+        self,
+        topic: str,
+        subscription: str,
+        mode: Mode,
+        start: Start,
+        filter: str | None,
+        lease_seconds: float,
+        retry: Retry | None,
+    ) -> Attach:
+        self._check_open()
+        config = SubscriptionConfig(mode, lease_seconds, filter, retry or Retry())
+
+        async def attach(consumer: Consumer) -> Attachment:
+            self._check_open()
+            attaching = self._node.attach(topic, subscription, config, start, consumer)
+            attachment = await self._within(attaching, None, "consume")
+            self._attachments.add(attachment)
+            return attachment
+
+        return attach
+
+    # --- topics, subscriptions, exchanges -----------------------------------------------------------------------------
+
+    async def create_topic(self, name: str, *, partitions: int = 1, **config: Any) -> None:
+        """Make sure that the topic exists; `config` is as in `TopicConfig`. Raises `AlreadyExists` if it differs."""
+        try:
+            wanted = msgspec.convert({"partitions": partitions, **config}, TopicConfig)
+        except msgspec.ValidationError as error:
+            raise InvalidArgument("topic configuration", str(error)) from None
+        unknown = set(config) - set(TopicConfig.__struct_fields__)
+        if unknown:
+            raise InvalidArgument(min(unknown), f"is not a setting of a topic; there are {', '.join(TopicConfig.__struct_fields__)}")
+        await self._node.create_topic(name, wanted)
+
+    async def configure_topic(self, name: str, **changes: Any) -> None:
+        await self._node.configure_topic(name, changes)
+
+    async def delete_topic(self, name: str) -> None:
+        await self._node.delete_topic(name)
+
+    async def topics(self) -> list[str]:
+        """The names of all topics but the system's, in order."""
+        return sorted(name for name, topic in self._node.topics.items() if not topic.name.startswith("_"))
+
+    async def unsubscribe(self, topic: str, subscription: str) -> None:
+        """Delete the subscription, and with it its position."""
+        await self._node.unsubscribe(topic, subscription)
+
+    async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
+        """Let the subscription begin again from `start`. Returns the offsets by partition."""
+        return await self._node.seek(topic, subscription, start)
+
+    async def declare_exchange(self, name: str, kind: str = "direct") -> None:
+        await self._node.exchanges.declare(name, kind)
+
+    async def bind(self, exchange: str, topic: str, routing_key: str = "") -> None:
+        await self._node.exchanges.bind(exchange, topic, routing_key)
+
+    async def unbind(self, exchange: str, topic: str, routing_key: str = "") -> None:
+        await self._node.exchanges.unbind(exchange, topic, routing_key)
+
+    # --- building -----------------------------------------------------------------------------------------------------
+
+    def row(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        priority: int = 5,
+        ttl: float | None = None,
+        delay: float = 0,
+        id: uuid.UUID | str | bytes | None = None,
+    ) -> Row:
+        """A message as it is given: times become moments, types are checked where a mistake is likely."""
+        if not isinstance(payload, bytes):
+            raise InvalidMessage("payload", f"must be bytes, not {type(payload).__name__}; encode text first")
+        if key is None and headers is None and priority == 5 and ttl is None and not delay and id is None:
+            return Row(payload)
+        expires_us = deliver_at_us = None
+        if ttl is not None or delay:
+            now_us = self._node.surroundings.clock()
+            if ttl is not None:
+                if ttl <= 0:
+                    raise InvalidMessage("ttl", f"{ttl} is not more than 0 seconds")
+                expires_us = now_us + round(ttl * SECOND_US)
+            if delay:
+                if delay < 0:
+                    raise InvalidMessage("delay", f"{delay} is negative")
+                deliver_at_us = now_us + round(delay * SECOND_US)
+        return Row(payload, key, headers, priority, expires_us, deliver_at_us, id)
+
+    def build(self, rows: list[Row]) -> Batch:
+        return from_rows(rows, self._node.surroundings.stamp(), limits=self._node.settings.limits)
+
+    def batches(self, messages: Sequence[bytes] | pa.RecordBatch | pa.Table) -> list[Batch]:
+        limits, surroundings = self._node.settings.limits, self._node.surroundings
+        if isinstance(messages, pa.RecordBatch | pa.Table):
+            return from_arrow(messages, surroundings.stamp(), limits=limits)
+        if isinstance(messages, bytes | str):
+            raise InvalidArgument("messages", "is one payload; publish_many takes a sequence of them")
+        payloads = messages if isinstance(messages, list | tuple) else list(messages)
+        return [
+            from_payloads(payloads[start:stop], surroundings.stamp(), limits=limits)
+            for start, stop in _strides(payloads, BATCH_MESSAGES, limits.batch_bytes_max // 2)
+        ]
+
+    def _coalescer(self, topic: str, *, given_id: bool) -> Coalescer:
+        coalescer = self._coalescers.get((topic, given_id))
+        if coalescer is None:
+
+            async def publish(batch: Batch) -> Receipts:
+                return await self._node.publish(topic, batch)
+
+            coalescer = self._coalescers[topic, given_id] = Coalescer(self.build, publish)
+        return coalescer
+
+    async def commit_transaction(
+        self,
+        id: str,
+        publishes: Sequence[tuple[str, Batch]],
+        acks: Sequence[tuple[Attachment, int, int, BitMap64]],
+    ) -> bool:
+        """What a `Transaction` does at the end of its block."""
+        self._check_open()
+        return await self._within(self._node.transact(id, publishes, acks), None, "transaction")
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """End the consumers: fetched messages go back, and so do those handed out and not answered."""
+        if self._closed:
+            return
+        self._closed = True
+        for consumption in list(self._consumptions):
+            await consumption.shut()
+        for attachment in list(self._attachments):
+            await attachment.end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _consumer_id(self) -> str:
+        return self._node.surroundings.entropy(8).hex()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the lane is closed")
+
+    async def _within(self, work: Awaitable[T], timeout: float | None, what: str) -> T:
+        seconds = self._timeout_seconds if timeout is None else timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError as error:
+            if isinstance(error, DeadlineExceeded):
+                raise
+            raise DeadlineExceeded(f"{what} was not done within {seconds:g} s; it may still happen") from None
+
+
+BATCH_MESSAGES = 10_000
+"""`publish_many` cuts longer sequences into batches of this many."""
+
+
+def _checked_prefetch(prefetch: int) -> int:
+    if prefetch < 1:
+        raise InvalidArgument("prefetch", f"{prefetch} is not at least 1")
+    return prefetch
+
+
+def _strides(payloads: Sequence[bytes], count: int, bytes_max: int) -> list[tuple[int, int]]:
+    """Runs of at most `count` payloads and about `bytes_max` bytes."""
+    if len(payloads) <= count and sum(map(len, payloads)) <= bytes_max:
+        return [(0, len(payloads))] if payloads else []
+    runs, start, size = [], 0, 0
+    for index, payload in enumerate(payloads):
+        if index > start and (index - start >= count or size + len(payload) > bytes_max):
+            runs.append((start, index))
+            start, size = index, 0
+        size += len(payload)
+    runs.append((start, len(payloads)))
+    return runs

@@ -1,0 +1,182 @@
+"""What a consumer is handed: a message, or a batch of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from sealane.delivery.offsets import from_array, span
+from sealane.message import Batch
+from sealane.message.concat import concat
+from sealane.node import Delivery, Part
+from sealane.node.attachment import Attachment
+
+if TYPE_CHECKING:
+    from sealane.client.answers import Answers
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Message:
+    """One leased message. `ack`, `nack` or `extend` it; columns other than the payload are looked up when asked for."""
+
+    __slots__ = ("_answers", "_delivery", "_part", "_row", "offset", "payload")
+
+    def __init__(
+        self, answers: Answers, delivery: Delivery, part: Part, row: int, offset: int, payload: bytes
+    ) -> None:
+        self._answers = answers
+        self._delivery = delivery
+        self._part = part
+        self._row = row
+        self.offset = offset
+        self.payload = payload
+
+    @property
+    def topic(self) -> str:
+        return self._delivery.topic
+
+    @property
+    def partition(self) -> int:
+        return self._delivery.partition
+
+    @property
+    def id(self) -> uuid.UUID:
+        return uuid.UUID(bytes=self._value("id"))
+
+    @property
+    def key(self) -> bytes | None:
+        key: bytes | None = self._value("key")
+        return key
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Empty when it has none."""
+        return dict(self._value("headers") or ())
+
+    @property
+    def priority(self) -> int:
+        priority: int = self._value("priority")
+        return priority
+
+    @property
+    def created(self) -> datetime:
+        column = self._part.batch.records.column("created")
+        return _EPOCH + timedelta(microseconds=column[self._row].value)
+
+    @property
+    def attempt(self) -> int:
+        """From 1."""
+        for offsets, attempt in self._delivery.attempts:
+            if self.offset in offsets:
+                return attempt
+        return 1
+
+    async def ack(self, *, confirm: bool = False) -> None:
+        """It is done. Sent with others within milliseconds; with `confirm`, returns when it is durable: after that
+        the message is never delivered again on this subscription. Raises `LeaseLost` (with `confirm`) if it was
+        no longer this consumer's."""
+        await self._answers.ack(self._delivery, self._offsets(), confirm=confirm)
+
+    async def nack(self, *, delay: float | None = None, reason: str | None = None, confirm: bool = False) -> None:
+        """It failed. It comes again after `delay` seconds, or the subscription's back-off; `reason` goes with it to
+        the dead letters if this was its last attempt."""
+        await self._answers.nack(self._delivery, self._offsets(), delay=delay, reason=reason, confirm=confirm)
+
+    async def extend(self, seconds: float) -> None:
+        """Keep the lease that this message came under for `seconds` from now. Raises `LeaseLost` if it is over."""
+        await self._answers.extend(self._delivery, seconds)
+
+    def lease(self) -> tuple[Attachment, int, int, BitMap64]:
+        """Under which lease it is held, for a transaction."""
+        return self._answers.attachment, self.partition, self._delivery.lease, self._offsets()
+
+    def _offsets(self) -> BitMap64:
+        return span(self.offset, self.offset + 1)
+
+    def _value(self, column: str) -> object:
+        value: object = self._part.batch.records.column(column)[self._row].as_py()
+        return value
+
+    def __repr__(self) -> str:
+        # The payload and key stay out of logs.
+        return f"<Message {self.topic}:{self.partition}@{self.offset} attempt {self.attempt}, {len(self.payload):,} bytes>"
+
+
+class MessageBatch:
+    """Messages of one partition, leased together."""
+
+    __slots__ = ("_answers", "_batch", "_delivery", "_parts")
+
+    def __init__(self, answers: Answers, delivery: Delivery, parts: tuple[Part, ...]) -> None:
+        self._answers = answers
+        self._delivery = delivery
+        self._parts = parts
+        self._batch: Batch | None = None
+
+    def __len__(self) -> int:
+        return sum(len(part.batch) for part in self._parts)
+
+    @property
+    def topic(self) -> str:
+        return self._delivery.topic
+
+    @property
+    def partition(self) -> int:
+        return self._delivery.partition
+
+    @property
+    def first_offset(self) -> int:
+        return int(self._parts[0].offsets[0])
+
+    def offsets(self) -> list[int]:
+        return [int(offset) for part in self._parts for offset in part.offsets]
+
+    def payloads(self) -> list[bytes]:
+        if len(self._parts) == 1:
+            return self._parts[0].batch.payloads()
+        return [payload for part in self._parts for payload in part.batch.payloads()]
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """The messages as a record batch with the columns of the message schema."""
+        if self._batch is None:
+            self._batch = concat([part.batch for part in self._parts])
+        return self._batch.records
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages one by one; each can be answered by itself."""
+        for part in self._parts:
+            for row, (offset, payload) in enumerate(zip(part.offsets, part.batch.payloads(), strict=True)):
+                yield Message(self._answers, self._delivery, part, row, int(offset), payload)
+
+    async def ack(self, *, confirm: bool = False) -> None:
+        """All of it is done; see `Message.ack`."""
+        await self._answers.ack(self._delivery, self._offsets(), confirm=confirm)
+
+    async def nack(self, *, delay: float | None = None, reason: str | None = None, confirm: bool = False) -> None:
+        """All of it failed; see `Message.nack`."""
+        await self._answers.nack(self._delivery, self._offsets(), delay=delay, reason=reason, confirm=confirm)
+
+    async def extend(self, seconds: float) -> None:
+        await self._answers.extend(self._delivery, seconds)
+
+    def lease(self) -> tuple[Attachment, int, int, BitMap64]:
+        """Under which lease they are held, for a transaction."""
+        return self._answers.attachment, self.partition, self._delivery.lease, self._offsets()
+
+    def _offsets(self) -> BitMap64:
+        offsets = BitMap64()
+        for part in self._parts:
+            if isinstance(part.offsets, range):
+                offsets.add_range(part.offsets.start, part.offsets.stop)
+            else:
+                offsets |= from_array(part.offsets)
+        return offsets
+
+    def __repr__(self) -> str:
+        return f"<MessageBatch {self.topic}:{self.partition}@{self.first_offset}, {len(self):,} messages>"

@@ -1,0 +1,137 @@
+"""A producer: one message at a time at the speed of batches, with back-pressure, in order, each stored once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from sealane.errors import Closed
+from sealane.message import Batch, Row
+from sealane.node.receipts import Receipts
+
+BATCH_MESSAGES = 5_000
+BATCH_BYTES = 1 << 20
+"""A batch is sent at this size, or when the event loop comes round and nothing is on its way."""
+BATCHES_IN_FLIGHT = 4
+"""More would only add memory: the node commits one group while the next is gathered."""
+
+BuildRow = Callable[..., Row]
+
+
+class Producer:
+    """`send` returns once the message is buffered; `flush`, or leaving the `async with` block, when all are durable.
+
+    A failure is raised by the next `send` or `flush`; nothing that was sent after the failed batch is stored then.
+    """
+
+    def __init__(
+        self,
+        row: BuildRow,
+        build: Callable[[list[Row]], Batch],
+        publish: Callable[[Batch], Awaitable[Receipts]],
+        identity: bytes,
+    ) -> None:
+        self._row = row
+        self._build = build
+        self._publish = publish
+        self._identity = identity
+        self._sequence = 0
+        self._rows: list[Row] = []
+        self._row_bytes = 0
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._error: BaseException | None = None
+        self._scheduled: asyncio.Handle | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._closed = False
+
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        priority: int = 5,
+        ttl: float | None = None,
+        delay: float = 0,
+    ) -> None:
+        """Buffer a message; waits only while the node is behind by the buffers' size."""
+        self._check()
+        row = self._row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay)
+        self._rows.append(row)
+        self._row_bytes += len(payload)
+        if len(self._rows) >= BATCH_MESSAGES or self._row_bytes >= BATCH_BYTES:
+            while len(self._in_flight) >= BATCHES_IN_FLIGHT:
+                self._room.clear()
+                await self._room.wait()
+                self._check()
+            self._dispatch()
+        elif self._scheduled is None:
+            self._scheduled = asyncio.get_running_loop().call_soon(self._dispatch_if_idle)
+
+    async def flush(self) -> None:
+        """Return when everything sent so far is durable; raise what went wrong."""
+        self._dispatch()
+        while self._in_flight:
+            await asyncio.wait(self._in_flight)
+            self._dispatch()
+        self._check()
+
+    def _dispatch_if_idle(self) -> None:
+        self._scheduled = None
+        if not self._in_flight:
+            self._dispatch()
+
+    def _dispatch(self) -> None:
+        if not self._rows or self._error is not None:
+            return
+        rows, self._rows, self._row_bytes = self._rows, [], 0
+        try:
+            batch = self._build(rows)
+        except Exception as error:
+            self._error = error
+            return
+        meta = msgspec.structs.replace(batch.meta, producer=self._identity, sequence=self._sequence)
+        self._sequence += 1
+        task = asyncio.get_running_loop().create_task(self._send(batch.with_meta(meta)))
+        self._in_flight.add(task)
+        task.add_done_callback(self._landed)
+
+    async def _send(self, batch: Batch) -> None:
+        if self._error is None:
+            await self._publish(batch)
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        if task.cancelled():
+            self._error = self._error or Closed("the producer was cancelled; what it had not flushed may be missing")
+        elif task.exception() is not None:
+            self._error = self._error or task.exception()
+        self._room.set()
+        if not self._in_flight:
+            self._dispatch()
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self._closed:
+            raise Closed("the producer is closed")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Flush, unless the block ended in an error: then what is buffered is dropped and nobody waits."""
+        try:
+            if kind is None:
+                await self.flush()
+        finally:
+            self._closed = True
+            if self._scheduled is not None:
+                self._scheduled.cancel()

@@ -1,0 +1,77 @@
+"""A transaction as a caller writes it: publishes and acks, gathered, and committed when the block ends well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
+
+from pyroaring import BitMap64
+
+from sealane.client.message import Message, MessageBatch
+from sealane.errors import Closed
+from sealane.message import Batch
+from sealane.node.attachment import Attachment
+
+if TYPE_CHECKING:
+    from sealane.client.lane import Lane
+
+
+class Transaction:
+    """Visible together, once under its id. If the block raises, nothing happens.
+
+    `replayed` tells, after the block, that this id had been committed before and nothing was done now.
+    """
+
+    def __init__(self, lane: Lane, transaction: str) -> None:
+        self._lane = lane
+        self._id = transaction
+        self._publishes: list[tuple[str, Batch]] = []
+        self._acks: dict[tuple[Attachment, int, int], BitMap64] = {}
+        self._open = False
+        self.replayed = False
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        priority: int = 5,
+        ttl: float | None = None,
+        delay: float = 0,
+        id: UUID | str | bytes | None = None,
+    ) -> None:
+        """Publish with the others, when the transaction commits. A message that breaks a limit is refused here."""
+        self._check_open()
+        row = self._lane.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
+        self._publishes.append((topic, self._lane.build([row])))
+
+    async def publish_many(self, topic: str, payloads: Sequence[bytes]) -> None:
+        self._check_open()
+        self._publishes.extend((topic, batch) for batch in self._lane.batches(payloads))
+
+    async def ack(self, message: Message | MessageBatch) -> None:
+        """Acknowledge with the others, when the transaction commits."""
+        self._check_open()
+        attachment, partition, lease, offsets = message.lease()
+        acks = self._acks.setdefault((attachment, partition, lease), BitMap64())
+        acks |= offsets
+
+    async def __aenter__(self) -> Self:
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        if kind is None and (self._publishes or self._acks):
+            acks = [(*place, offsets) for place, offsets in self._acks.items()]
+            self.replayed = not await self._lane.commit_transaction(self._id, self._publishes, acks)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Closed(f"transaction {self._id!r} is over: use it inside its `async with` block")
