@@ -41,7 +41,7 @@ class EmbeddedLane:
         if self._path is None:
             engine = MemoryEngine(surroundings.clock)
         else:
-            engine = await LocalEngine.open(
+            engine = await LocalEngine.start(
                 DiskFiles(Path(self._path)),
                 settings=self._storage or StorageSettings(),
                 clock=surroundings.clock,

@@ -62,5 +62,8 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
             else:
                 share.owner.broke(error)
 
-    durable.add_done_callback(finished)
+    if durable.done():
+        finished(durable)
+    else:
+        durable.add_done_callback(finished)
     return durable

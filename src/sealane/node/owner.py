@@ -124,6 +124,7 @@ class PartitionOwner:
             if self._last_commit is None:
                 raise StorageFailed(f"{self.key}: offset {end - 1} was never committed")
             await asyncio.shield(self._last_commit)
+            await asyncio.sleep(0)  # Its other callbacks, which make it visible, may not have run yet.
 
     def check(self) -> None:
         """Raise if this partition cannot take commands."""
