@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Mapping
 
@@ -67,6 +68,7 @@ class Housekeeping:
         self._work = asyncio.Event()
         self._closing = False
         self._compaction: asyncio.Task[None] | None = None
+        self._applying: asyncio.Task[None] | None = None
         self._compaction_not_before = 0.0
         self._chores: asyncio.Task[None] | None = None
 
@@ -84,6 +86,8 @@ class Housekeeping:
         if self._compaction is not None:
             self._compaction.cancel()
             await asyncio.wait([self._compaction])
+        if self._applying is not None:
+            await asyncio.wait([self._applying])
         if self._chores is not None:
             await self._chores
         if self._compactor is not None:
@@ -133,7 +137,8 @@ class Housekeeping:
     async def _save_indexes(self) -> None:
         while self._wal.closed:
             self._closed.append(self._wal.closed.pop(0))
-        for segment in self._closed:
+        # A copy: compaction takes segments off the list while an index is being written.
+        for segment in list(self._closed):
             if not segment.indexed and not self._closing:
                 data = segment.index.encode()
                 name = segment.name + INDEX_SUFFIX
@@ -230,7 +235,8 @@ class Housekeeping:
     async def compact(self) -> CompactionResult | None:
         """Rewrite all closed segments as one file a log, and put those in their place. None: nothing to do."""
         assert self._compactor is not None
-        segments = [segment for segment in self._closed if segment.indexed]
+        # From the oldest on without a gap: a compacted file holds its offsets in order.
+        segments = list(itertools.takewhile(lambda segment: segment.indexed, self._closed))
         if not segments:
             return None
         plan = self._plan(segments)
@@ -243,7 +249,8 @@ class Housekeeping:
         for skipped in result.skipped:
             _log.error("damaged data was left out by compaction: %s", skipped)
         # From here on nothing may come between: the new truth is durable, then it is the one that reads see.
-        await asyncio.shield(self._apply(segments, plan, result))
+        self._applying = asyncio.ensure_future(self._apply(segments, plan, result))
+        await asyncio.shield(self._applying)
         return result
 
     async def _apply(self, segments: list[Segment], plan: Plan, result: CompactionResult) -> None:
@@ -258,6 +265,9 @@ class Housekeeping:
 
     def _forget_garbage(self) -> None:
         gone = [name for name in self._metadata.garbage() if not self._files.exists(name)]
+        # A removed file comes back after a power loss unless its directory was synced.
+        for directory in sorted({name.rpartition("/")[0] for name in gone}):
+            self._files.sync_directory(directory)
         self._metadata.forget_garbage(gone)
 
     def _plan(self, segments: list[Segment]) -> Plan:
