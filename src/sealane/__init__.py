@@ -1,11 +1,11 @@
 """Sealane: a message broker whose queues are tables.
 
-    import sealane
+import sealane
 
-    async with sealane.embedded("data") as lane:
-        await lane.publish("orders", b"hello")
-        async for message in lane.consume("orders", subscription="billing"):
-            await message.ack()
+async with sealane.embedded("data") as lane:
+await lane.publish("orders", b"hello")
+async for message in lane.consume("orders", subscription="billing"):
+await message.ack()
 """
 
 from __future__ import annotations

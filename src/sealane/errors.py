@@ -115,7 +115,7 @@ class Unroutable(SealaneError):
         self.exchange = exchange
         self.routing_key = routing_key
         super().__init__(
-            f"exchange {exchange!r} routes {routing_key!r} nowhere: nothing was published; bind a topic to that key first"
+            f"exchange {exchange!r} routes {routing_key!r} nowhere: nothing was published; bind a topic to that key"
         )
 
 
@@ -179,7 +179,7 @@ class StorageError(SealaneError):
 
 
 class StorageFull(StorageError):
-    """No room: the disk, or the configured share of it, is used up. Reads and acks go on; publishes resume by themselves."""
+    """No room: the disk, or the configured share of it, is used up. Reads and acks go on; publishes resume later."""
 
     def __init__(self, used_bytes: int, limit_bytes: int, what: str = "storage.disk_bytes_max") -> None:
         self.used_bytes = used_bytes

@@ -13,11 +13,11 @@ from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
 from sealane.client.message import Message, MessageBatch
-from sealane.delivery.offsets import from_array, span
 from sealane.errors import Closed, SealaneError
 from sealane.node import Consumer as NodeConsumer
 from sealane.node import Delivery, Part, Revocation
 from sealane.node.attachment import Attachment
+from sealane.node.deliveries import offsets_of
 
 Item = TypeVar("Item", Message, MessageBatch)
 Attach = Callable[[NodeConsumer], Awaitable[Attachment]]
@@ -86,12 +86,6 @@ class Fetched:
     def drain(self) -> list[tuple[Delivery, Part]]:
         parts, self._parts = list(self._parts), deque()
         return parts
-
-
-def offsets_of(part: Part) -> BitMap64:
-    if isinstance(part.offsets, range):
-        return span(part.offsets.start, part.offsets.stop)
-    return from_array(part.offsets)
 
 
 def _without(part: Part, gone: BitMap64) -> Part:

@@ -72,7 +72,7 @@ def embedded(
 ) -> EmbeddedLane:
     """A broker inside this process: `async with sealane.embedded("data") as lane:`.
 
-    With a path everything acknowledged is durable there, sealed under a key that is made on first use; without one it is
-    in memory and ends with the block. One process holds a directory at a time.
+    With a path everything acknowledged is durable there, sealed under a key that is made on first use; without one
+    it is in memory and ends with the block. One process holds a directory at a time.
     """
     return EmbeddedLane(path, settings=settings, storage=storage)

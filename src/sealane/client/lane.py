@@ -22,8 +22,11 @@ from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, InvalidMes
 from sealane.message import Batch, Row, from_arrow, from_payloads, from_rows
 from sealane.node import Consumer, Node, TopicConfig
 from sealane.node.attachment import Attachment
+from sealane.node.describe import TopicDescription, describe_topic
 from sealane.node.receipts import Receipt, Receipts
+from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
+from sealane.routing.exchanges import ExchangeKind
 
 T = TypeVar("T")
 
@@ -190,7 +193,8 @@ class Lane:
             raise InvalidArgument("topic configuration", str(error)) from None
         unknown = set(config) - set(TopicConfig.__struct_fields__)
         if unknown:
-            raise InvalidArgument(min(unknown), f"is not a setting of a topic; there are {', '.join(TopicConfig.__struct_fields__)}")
+            known = ", ".join(TopicConfig.__struct_fields__)
+            raise InvalidArgument(min(unknown), f"is not a setting of a topic; there are {known}")
         await self._node.create_topic(name, wanted)
 
     async def configure_topic(self, name: str, **changes: Any) -> None:
@@ -211,7 +215,27 @@ class Lane:
         """Let the subscription begin again from `start`. Returns the offsets by partition."""
         return await self._node.seek(topic, subscription, start)
 
-    async def declare_exchange(self, name: str, kind: str = "direct") -> None:
+    async def describe_topic(self, name: str) -> TopicDescription:
+        """Its configuration, partitions and subscriptions, as they are now."""
+        return describe_topic(self._node.topic(name))
+
+    async def redrive(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        filter: str | None = None,
+        dry_run: bool = False,
+        rate: float | None = None,
+        messages_max: int | None = None,
+    ) -> RedriveReport:
+        """Send a subscription's dead letters back to it, and to it alone; `rate` is in messages a second."""
+        return await self._node.redrive(
+            topic, subscription, matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max
+        )
+
+    async def declare_exchange(self, name: str, kind: ExchangeKind = "direct") -> None:
+        """Make sure that the exchange exists: `direct`, `topic` (patterns with `*` and `#`) or `fanout`."""
         await self._node.exchanges.declare(name, kind)
 
     async def bind(self, exchange: str, topic: str, routing_key: str = "") -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from sealane.delivery.offsets import from_array, span
+from sealane.delivery.offsets import span
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.node import Delivery, Part
 from sealane.node.attachment import Attachment
+from sealane.node.deliveries import offsets_of
 
 if TYPE_CHECKING:
     from sealane.client.answers import Answers
@@ -27,9 +28,7 @@ class Message:
 
     __slots__ = ("_answers", "_delivery", "_part", "_row", "offset", "payload")
 
-    def __init__(
-        self, answers: Answers, delivery: Delivery, part: Part, row: int, offset: int, payload: bytes
-    ) -> None:
+    def __init__(self, answers: Answers, delivery: Delivery, part: Part, row: int, offset: int, payload: bytes) -> None:
         self._answers = answers
         self._delivery = delivery
         self._part = part
@@ -80,12 +79,14 @@ class Message:
     async def ack(self, *, confirm: bool = False) -> None:
         """It is done. Sent with others within milliseconds; with `confirm`, returns when it is durable: after that
         the message is never delivered again on this subscription. Raises `LeaseLost` (with `confirm`) if it was
-        no longer this consumer's."""
+        no longer this consumer's.
+        """
         await self._answers.ack(self._delivery, self._offsets(), confirm=confirm)
 
     async def nack(self, *, delay: float | None = None, reason: str | None = None, confirm: bool = False) -> None:
         """It failed. It comes again after `delay` seconds, or the subscription's back-off; `reason` goes with it to
-        the dead letters if this was its last attempt."""
+        the dead letters if this was its last attempt.
+        """
         await self._answers.nack(self._delivery, self._offsets(), delay=delay, reason=reason, confirm=confirm)
 
     async def extend(self, seconds: float) -> None:
@@ -99,13 +100,14 @@ class Message:
     def _offsets(self) -> BitMap64:
         return span(self.offset, self.offset + 1)
 
-    def _value(self, column: str) -> object:
-        value: object = self._part.batch.records.column(column)[self._row].as_py()
+    def _value(self, column: str) -> Any:
+        value: Any = self._part.batch.records.column(column)[self._row].as_py()
         return value
 
     def __repr__(self) -> str:
         # The payload and key stay out of logs.
-        return f"<Message {self.topic}:{self.partition}@{self.offset} attempt {self.attempt}, {len(self.payload):,} bytes>"
+        place = f"{self.topic}:{self.partition}@{self.offset}"
+        return f"<Message {place} attempt {self.attempt}, {len(self.payload):,} bytes>"
 
 
 class MessageBatch:
@@ -172,10 +174,7 @@ class MessageBatch:
     def _offsets(self) -> BitMap64:
         offsets = BitMap64()
         for part in self._parts:
-            if isinstance(part.offsets, range):
-                offsets.add_range(part.offsets.start, part.offsets.stop)
-            else:
-                offsets |= from_array(part.offsets)
+            offsets |= offsets_of(part)
         return offsets
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ from sealane.delivery.config import SubscriptionConfig
 from sealane.delivery.events import (
     Dropped,
     Event,
+    Expired,
     Lost,
     Published,
     Snapshot,
@@ -199,22 +200,20 @@ class Partition:
             subscription.scan_plain(min(odd, self.visible))
         return None
 
-    def scan(self, subscription: Subscription, base: int, batch: Batch, now_us: int) -> list[Event]:
+    def scan(self, subscription: Subscription, base: int, batch: Batch, now_us: int) -> list[Expired]:
         """Look into the batch that `advance` asked for."""
         following = bisect_right(self.addressed, subscription.scanned, key=_run_start)
         stop = self.visible
         if following < len(self.addressed):
             stop = min(stop, self.addressed[following][0])
-        return list(
-            scan_batch(
-                subscription,
-                base,
-                batch,
-                visible=stop,
-                now_us=now_us,
-                matching=self._filter(subscription.config.filter),
-                priorities=self.priorities,
-            )
+        return scan_batch(
+            subscription,
+            base,
+            batch,
+            visible=stop,
+            now_us=now_us,
+            matching=self._filter(subscription.config.filter),
+            priorities=self.priorities,
         )
 
     def _filter(self, expression: str | None) -> Filter | None:

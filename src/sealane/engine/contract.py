@@ -1,8 +1,9 @@
 """The engine contract: where logs and small compare-and-set values live.
 
-An engine keeps, for each partition, two logs: *messages* (batches; an offset is a message's place, dense from 0) and the
-*journal* (opaque entries, numbered from 0). `commit` appends to both atomically, at expected offsets, under an epoch.
-Every engine passes the same suite, `tests/contract/engine_suite.py`; what a caller may rely on is written there and here.
+An engine keeps, for each partition, two logs: *messages* (batches; an offset is a message's place, dense from 0) and
+the *journal* (opaque entries, numbered from 0). `commit` appends to both atomically, at expected offsets, under an
+epoch. Every engine passes the same suite, `tests/contract/engine_suite.py`: what a caller may rely on is written there
+and here.
 """
 
 from __future__ import annotations

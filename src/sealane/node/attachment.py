@@ -45,7 +45,8 @@ class Attachment:
 
     async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
         """Settle leased messages, and return when that is durable. Raises `LeaseLost` if one of them was neither
-        leased nor settled."""
+        leased nor settled.
+        """
         owner, subscription = self.find(partition)
         held = subscription.leases.held(lease, offsets)
         self.settle(partition, lease, offsets)
@@ -143,9 +144,7 @@ class Attachment:
         owner = self.topic.owners[partition]
         return owner, owner.core.subscription(self._position)
 
-    def _check_held(
-        self, subscription: Subscription, lease: int, offsets: BitMap64 | None, held: BitMap64
-    ) -> None:
+    def _check_held(self, subscription: Subscription, lease: int, offsets: BitMap64 | None, held: BitMap64) -> None:
         """Raise if something that was answered for was neither leased nor settled."""
         if offsets is None:
             if not held:

@@ -1,4 +1,4 @@
-"""The undertaker: moves messages that are out of attempts to their dead-letter topic, in one commit with their settling."""
+"""The undertaker: moves messages that are out of attempts to their dead-letter topic, settling them in one commit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 from pyroaring import BitMap64
 
+from sealane.delivery.dying import DeadGroup
 from sealane.delivery.events import DeadLettered
 from sealane.delivery.offsets import pack, take_first
-from sealane.delivery.dying import DeadGroup
 from sealane.delivery.subscription import Subscription
 from sealane.errors import SealaneError
 from sealane.message import Batch
@@ -30,7 +30,9 @@ RETRY_SECONDS = 1.0
 class Undertaker:
     """One task a subscription that has dead messages; it ends when there are none left."""
 
-    def __init__(self, dead_topic: Callable[[str, Topic], Awaitable[Topic]], topic_of: Callable[[PartitionOwner], Topic]) -> None:
+    def __init__(
+        self, dead_topic: Callable[[str, Topic], Awaitable[Topic]], topic_of: Callable[[PartitionOwner], Topic]
+    ) -> None:
         self._dead_topic = dead_topic
         self._topic_of = topic_of
         self._tasks: dict[Subscription, asyncio.Task[None]] = {}
@@ -87,7 +89,8 @@ class Undertaker:
         now_us = owner.clock()
         batch = concat([dead_batch(origin, group, part, attempts, now_us) for part in parts])
         await self._commit(owner, subscription, offsets, target.owners[owner.key.partition % len(target.owners)], batch)
-        log.info("%s: %d messages of %r are dead letters now: %s", owner.key, len(offsets), name, group.reason or group.cause)
+        why = group.reason or group.cause
+        log.info("%s: %d messages of %r are dead letters now: %s", owner.key, len(offsets), name, why)
 
     async def _commit(
         self, owner: PartitionOwner, subscription: Subscription, offsets: BitMap64, grave: PartitionOwner, batch: Batch

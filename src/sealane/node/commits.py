@@ -1,4 +1,4 @@
-"""Commits of one or several partitions together: staged, handed to the engine in order, applied, and then made visible."""
+"""Commits of one or several partitions: staged, handed to the engine in order, applied, and then made visible."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class Staged:
     visible: int
 
 
-def stage(
-    owner: PartitionOwner, publication: Publication | None = None, planned: Sequence[Event] = ()
-) -> Staged:
+def stage(owner: PartitionOwner, publication: Publication | None = None, planned: Sequence[Event] = ()) -> Staged:
     """Prepare an owner's share: what it publishes, what else happens, and what waited for a commit."""
     batch = None if publication is None else publication.batch
     if publication is not None:
@@ -60,7 +58,7 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
             if error is None and not outcome.cancelled():
                 share.owner.committed(share.visible)
             else:
-                share.owner.broke(error)
+                share.owner.broke(error, share.riding)
 
     if durable.done():
         finished(durable)

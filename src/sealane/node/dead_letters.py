@@ -67,8 +67,9 @@ def headers_of(batch: Batch) -> list[Headers]:
 
 def _with_headers(batch: Batch, headers: Sequence[Headers], meta: BatchMeta) -> Batch:
     rows = len(batch)
+    pairs = [None if row is None else list(row.items()) for row in headers]
     replaced = {
-        "headers": pa.array([None if row is None else list(row.items()) for row in headers], SCHEMA.field("headers").type),
+        "headers": pa.array(pairs, SCHEMA.field("headers").type),
         "expires": pa.nulls(rows, SCHEMA.field("expires").type),
         "deliver_at": pa.nulls(rows, SCHEMA.field("deliver_at").type),
     }

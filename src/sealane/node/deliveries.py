@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap64
 
-from sealane.delivery.offsets import span, to_array
+from sealane.delivery.offsets import from_array, span, to_array
 from sealane.delivery.subscription import Subscription
 from sealane.engine import Stored
 from sealane.message import Batch
@@ -38,6 +38,12 @@ class Delivery:
         return sum(len(part.batch) for part in self.parts)
 
 
+def offsets_of(part: Part) -> BitMap64:
+    if isinstance(part.offsets, range):
+        return span(part.offsets.start, part.offsets.stop)
+    return from_array(part.offsets)
+
+
 def cut(stored: Stored, offsets: BitMap64) -> tuple[Part | None, BitMap64]:
     """The wanted messages of a stored batch, and which they were."""
     these = offsets & span(stored.base, stored.stop)
@@ -55,5 +61,3 @@ def later_attempts(subscription: Subscription, offsets: BitMap64) -> tuple[tuple
         return ()
     groups = subscription.attempts.by_failures(offsets)
     return tuple((group, failures + 1) for failures, group in groups if failures)
-
-

@@ -41,6 +41,11 @@ class Dispatcher:
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    async def moved_to(self, subscription: Subscription) -> Dispatcher:
+        """A new dispatcher for the same consumers, on a subscription that was folded again."""
+        await self.close()
+        return Dispatcher(self._owner, subscription, self._group)
+
     def revoke(self, lease_id: int, offsets: BitMap64) -> None:
         """Messages left a lease by other than its consumer's doing."""
         for consumer in self._group.consumers.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealane.engine import Engine
-from sealane.errors import AlreadyExists, ExchangeNotFound, VersionMismatch
+from sealane.errors import AlreadyExists, ExchangeNotFound, Unroutable, VersionMismatch
 from sealane.message import Limits, check_name, split_topic
 from sealane.routing.exchanges import Exchange, ExchangeKind
 
@@ -42,7 +42,10 @@ class Exchanges:
         full_name = self._full_name(name)
         if full_name not in self._known:
             raise ExchangeNotFound(full_name, "declare it first")
-        return self._known[full_name][0].route(full_name, routing_key)
+        topics = self._known[full_name][0].route(routing_key)
+        if not topics:
+            raise Unroutable(full_name, routing_key)
+        return topics
 
     def list(self) -> dict[str, Exchange]:
         return {name: exchange for name, (exchange, _) in sorted(self._known.items())}

@@ -24,11 +24,12 @@ from sealane.node.attachment import Attachment
 from sealane.node.burial import Undertaker
 from sealane.node.commits import commit_together, stage
 from sealane.node.consumers import Consumer, Group
-from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION
+from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.exchanges import Exchanges
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import publish, spread
 from sealane.node.receipts import Receipts
+from sealane.node.redrive import RedriveOrder, RedriveReport, redrive
 from sealane.node.retention import Retention
 from sealane.node.settings import NodeSettings
 from sealane.node.starts import Start, check_start, offset_of
@@ -67,9 +68,7 @@ class Node:
         self._creating: dict[str, asyncio.Lock] = {}
 
     @classmethod
-    async def open(
-        cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None
-    ) -> Node:
+    async def open(cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None) -> Node:
         """A node that serves what the engine holds: when this returns, everything is loaded."""
         node = cls(engine, surroundings, settings or NodeSettings())
         for domain, name, record, version in await node._catalogue.topics():
@@ -196,7 +195,7 @@ class Node:
     async def _dead_topic(self, name: str, origin: Topic) -> Topic:
         config = msgspec.structs.replace(origin.config, messages_max=None, when_full="refuse")
         topic = await self._ensure(origin.domain, name, config)
-        await self.subscribe(topic, REDRIVE_SUBSCRIPTION, SubscriptionConfig(), dict.fromkeys(range(len(topic.owners)), 0))
+        await self.subscribe(topic, REDRIVE_SUBSCRIPTION, SubscriptionConfig(), "earliest")
         return topic
 
     def _topic_of(self, owner: PartitionOwner) -> Topic:
@@ -219,7 +218,10 @@ class Node:
         return {topic.full_name: share for topic, share in zip(topics, receipts, strict=True)}
 
     async def transact(
-        self, transaction: str, publishes: Sequence[tuple[str, Batch]], acks: Sequence[tuple[Attachment, int, int, BitMap64]]
+        self,
+        transaction: str,
+        publishes: Sequence[tuple[str, Batch]],
+        acks: Sequence[tuple[Attachment, int, int, BitMap64]],
     ) -> bool:
         """Publish and acknowledge together, once under this id. False: it was done before, and nothing changed now.
 
@@ -228,7 +230,10 @@ class Node:
         if not transaction or len(transaction) > TRANSACTION_ID_CHARS_MAX:
             raise InvalidArgument("transaction", f"an id has 1 to {TRANSACTION_ID_CHARS_MAX} characters")
         topics = [(await self.topic_for_use(name), batch) for name, batch in publishes]
-        settled = [TransactionAck(*attachment.find(partition), lease, offsets) for attachment, partition, lease, offsets in acks]
+        settled = [
+            TransactionAck(*attachment.find(partition), lease, offsets)
+            for attachment, partition, lease, offsets in acks
+        ]
         durable = all(topic.config.durable for topic, _ in topics) and all(
             ack.owner.engine is self.engine for ack in settled
         )
@@ -321,13 +326,35 @@ class Node:
         await asyncio.shield(commit_together(topic.engine, shares))
         return offsets
 
-    # --- dead letters and browsing ------------------------------------------------------------------------------------
+    async def redrive(
+        self,
+        name: str,
+        subscription: str,
+        *,
+        matching: str | None = None,
+        dry_run: bool = False,
+        rate: float | None = None,
+        messages_max: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> RedriveReport:
+        """Send a subscription's dead letters back to it; see `sealane.node.redrive`."""
+        topic = self.topic(name)
+        dead_name = f"{topic.domain}/{dead_topic_name(topic.name, subscription)}"
+        dead = self.topics.get(dead_name)
+        if dead is None:
+            raise TopicNotFound(dead_name, f"subscription {subscription!r} of {topic.full_name!r} has no dead letters")
+        order = RedriveOrder(topic, dead, subscription, matching, dry_run, rate, messages_max, progress)
+        async with self._lock(f"{dead_name}:{REDRIVE_SUBSCRIPTION}:redrive"):
+            return await redrive(order)
+
+    # --- browsing -----------------------------------------------------------------------------------------------------
 
     async def browse(self, name: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
         """Stored batches as they are, without leasing anything."""
         topic = self.topic(name)
         if not 0 <= partition < len(topic.owners):
-            raise InvalidArgument("partition", f"{partition} is not in 0 to {len(topic.owners) - 1} of {topic.full_name!r}")
+            problem = f"{partition} is not in 0 to {len(topic.owners) - 1}, the partitions of {topic.full_name!r}"
+            raise InvalidArgument("partition", problem)
         owner = topic.owners[partition]
         return await owner.engine.read(owner.key, offset, bytes_max=bytes_max)
 

@@ -1,6 +1,6 @@
 """The owner of a partition: its core state, its journal, its commits and its timer.
 
-Events of which nobody waits for (grants, buffered acks) gather here and ride with the next commit; a timer sends them off
+Events that nobody waits for (grants, buffered acks) gather here and ride with the next commit; a timer sends them off
 when no commit comes.
 """
 
@@ -10,8 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-
-from sealane.delivery.events import Event, Failed, Released, SubscriptionEvent, decode_events, encode_events
+from sealane.delivery.events import Event, Failed, Granted, Released, SubscriptionEvent, decode_events, encode_events
 from sealane.delivery.offsets import unpack
 from sealane.delivery.partition import Partition, Publication
 from sealane.delivery.subscription import Subscription
@@ -58,32 +57,41 @@ class PartitionOwner:
         self._journal_bytes = 0
         self._snapshot_bytes = 0
         self._waiting: list[Event] = []
+        self._handed_back: list[Event] = []
         self._last_commit: asyncio.Future[None] | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_at = float("inf")
         self._tick_timer: asyncio.TimerHandle | None = None
         self._tick_at_us: int | None = None
         self._closed = False
+        self._sealed = True
+        self._reloading: asyncio.Task[None] | None = None
 
     # --- coming and going ---------------------------------------------------------------------------------------------
 
     async def load(self, *, sealed: bool) -> None:
         """Take the partition over from the engine: fold its journal, pass over what was damaged."""
-        opened = await self.engine.open(self.key, sealed=sealed)
+        self._sealed = sealed
+        await self._take_over(self.core)
+
+    async def _take_over(self, core: Partition) -> None:
+        opened = await self.engine.open(self.key, sealed=self._sealed)
         self._epoch = opened.epoch
         self._next_lease = opened.epoch << 20
         self._journal_end = opened.journal_end
+        self._journal_bytes = 0
         for _, entry in await self.engine.read_journal(self.key, opened.journal_start):
             self._journal_bytes += len(entry)
             for event in decode_events(entry):
-                self.core.apply(event)
-        self.core.recovered(opened.start, opened.end)
+                core.apply(event)
+        core.recovered(opened.start, opened.end)
+        self.core = core
         if opened.journal_lost:
-            log.error("%s: journal entries %s are damaged; messages they settled may be delivered again",
-                      self.key, [tuple(run) for run in opened.journal_lost])
-            self.core.unplain.add_range(opened.start, opened.end)
+            lost = [tuple(run) for run in opened.journal_lost]
+            log.error("%s: journal entries %s are damaged; what they settled may be delivered again", self.key, lost)
+            core.unplain.add_range(opened.start, opened.end)
         for start, stop in opened.lost:
-            if (start, stop) not in self.core.lost:
+            if (start, stop) not in core.lost:
                 self.lose(start, stop)
 
     def start(self) -> None:
@@ -101,6 +109,9 @@ class PartitionOwner:
         if self._closed:
             return
         self._closed = True
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.wait([self._reloading])
         for dispatcher in list(self.dispatchers.values()):
             await dispatcher.close()
         for timer in (self._flush_timer, self._tick_timer):
@@ -128,7 +139,9 @@ class PartitionOwner:
 
     def check(self) -> None:
         """Raise if this partition cannot take commands."""
-        error = self.error or self.engine.failure
+        error = self.engine.failure or self.error
+        if isinstance(error, StorageFull):
+            raise error
         if error is not None:
             raise StorageFailed(f"{self.key} takes no writes after an error: {error}") from error
 
@@ -169,11 +182,39 @@ class PartitionOwner:
         if self._journal_bytes > max(self.settings.snapshot_journal_bytes, 4 * self._snapshot_bytes):
             self._snapshot()
 
-    def broke(self, error: BaseException | None) -> None:
+    def broke(self, error: BaseException | None, riding: Sequence[Event]) -> None:
         """A commit failed after it was accepted: what is in memory is no longer what is stored."""
-        if self.error is None:
-            self.error = error or StorageFailed(f"{self.key}: a commit was abandoned")
-            log.error("%s stops taking writes: %s", self.key, self.error)
+        self._handed_back.extend(riding)
+        if self.error is not None:
+            return
+        self.error = error or StorageFailed(f"{self.key}: a commit was abandoned")
+        if self.engine.failure is None and not self._closed:
+            log.warning("%s is read again from the engine after a commit failed: %s", self.key, self.error)
+            self._reloading = asyncio.get_running_loop().create_task(self._reload())
+        else:
+            log.error("%s takes no more writes: %s", self.key, self.error)
+
+    async def _reload(self) -> None:
+        """Fold again what is stored. Leases are over; acks that had not been journalled yet are kept."""
+        before = self.core
+        await asyncio.sleep(0)  # Commits that failed together hand back what was riding with them first.
+        for name in self.dispatchers:
+            self.revoke_all(name)
+        core = Partition(before.topic, before.limits)
+        await self._take_over(core)
+        waiting = [*self._handed_back, *self._waiting]
+        self._handed_back, self._waiting = [], []
+        self.note_journal([event for event in waiting if not isinstance(event, Granted)])
+        for event in self._waiting:
+            core.apply(event)
+        core.recovered(core.start, core.end)
+        for name, member in before.members.items():
+            position = core.join(name, member.config, min(member.settled.floor, core.end))
+            position.settled.add(member.settled.above)
+        for name, dispatcher in list(self.dispatchers.items()):
+            self.dispatchers[name] = await dispatcher.moved_to(core.subscription(name))
+        self.error = None
+        self.start()
 
     def commit(self, share: Staged) -> asyncio.Future[None]:
         return commit_together(self.engine, [share])
@@ -221,7 +262,7 @@ class PartitionOwner:
         except StorageFull as error:
             log.warning("%s: %d events wait for room on disk: %s", self.key, len(self._waiting), error)
         except StorageFailed as error:
-            self.broke(error)
+            self.broke(error, ())
 
     def _snapshot(self) -> None:
         """Write the whole state as one journal entry, and let go of what came before once that is durable."""

@@ -18,7 +18,9 @@ Start = str | Mapping[int, int] | datetime
 def check_start(start: Start) -> None:
     if isinstance(start, str):
         if start not in ("earliest", "latest"):
-            raise InvalidArgument("start", f"{start!r} is neither 'earliest' nor 'latest', offsets by partition, nor a datetime")
+            raise InvalidArgument(
+                "start", f"{start!r} is neither 'earliest' nor 'latest'; offsets or a datetime do too"
+            )
     elif isinstance(start, Mapping):
         for partition, offset in start.items():
             if not isinstance(partition, int) or not isinstance(offset, int) or offset < 0:

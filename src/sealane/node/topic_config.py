@@ -61,7 +61,7 @@ def changed_config(current: TopicConfig, changes: dict[str, object]) -> TopicCon
             known = ", ".join(TopicConfig.__struct_fields__)
             raise InvalidArgument(name, f"is not a setting of a topic; there are {known}")
         if name in FIXED_FIELDS and getattr(current, name) != value:
-            raise InvalidArgument(name, "is decided when a topic is created; create another topic and move the messages")
+            raise InvalidArgument(name, "is decided when a topic is created; create another one and move the messages")
     try:
         config = msgspec.convert({**msgspec.to_builtins(current), **changes}, TopicConfig)
     except msgspec.ValidationError as error:
