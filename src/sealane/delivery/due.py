@@ -12,6 +12,11 @@ BUCKETS_SPARE = 64
 """Sweeping fewer buckets than this more often would save nothing."""
 
 
+def rounded_up(moment_us: int) -> int:
+    """When something that is due at this moment comes due here."""
+    return -(-moment_us // BUCKET_US) * BUCKET_US
+
+
 class DueSet:
     """Adding and popping cost a bitmap operation a distinct millisecond, whatever the number of offsets."""
 

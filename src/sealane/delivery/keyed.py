@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
 
-from sealane.delivery.offsets import take_first
+from sealane.delivery.offsets import span, take_first
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +25,15 @@ class _Lane:
 
     @property
     def open(self) -> bool:
-        return bool(self.ready) and not self.parked
+        """Something can be granted: nothing earlier of the key waits for a retry or a delay."""
+        return bool(self.ready) and (not self.parked or self.ready.min() < self.parked.min())
+
+    def take_first(self, count: int) -> BitMap64:
+        if not self.parked:
+            return take_first(self.ready, count)
+        first = take_first(self.ready & span(0, self.parked.min()), count)
+        self.ready -= first
+        return first
 
 
 class KeyedBacklog:
@@ -62,7 +70,7 @@ class KeyedBacklog:
         return [taken] if taken else []
 
     def _grant_from(self, lane: _Lane, consumer: str, count: int, taken: BitMap64) -> int:
-        first = take_first(lane.ready, count)
+        first = lane.take_first(count)
         lane.granted |= first
         lane.holder = consumer
         self._ready -= first

@@ -54,7 +54,7 @@ class LeaseTable:
         return lease.offsets.copy() if offsets is None else lease.offsets & offsets
 
     def revoke(self, offsets: BitMap64) -> None:
-        """End the hold on these offsets, whichever leases they are under. Looks at every lease: for rare things only."""
+        """End any hold on these offsets, whichever leases they are under. Looks at every lease: for rare things."""
         if not self.outstanding.intersect(offsets):
             return
         self.outstanding -= offsets

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from sealane.delivery.backlog import Priorities
-from sealane.delivery.due import BUCKET_US
+from sealane.delivery.due import BUCKET_US, rounded_up
 from sealane.delivery.events import Expired
 from sealane.delivery.filters import Filter
 from sealane.delivery.keyed import KeyedBacklog
@@ -53,7 +53,7 @@ def scan_batch(
     fresh = subscription.unseen(start, stop)
     if isinstance(subscription.backlog, KeyedBacklog):
         _learn_keys(subscription, subscription.backlog, rows, start, stop)
-    if traits.deliver_at_max_us is not None and traits.deliver_at_max_us > now_us:
+    if traits.deliver_at_max_us is not None and rounded_up(traits.deliver_at_max_us) > now_us:
         for due_us, offsets in _by_moment(rows, "deliver_at", start):
             if due_us > now_us:
                 delayed = offsets & fresh
