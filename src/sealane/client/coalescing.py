@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
-from sealane.errors import InvalidMessage, QueueFull
+from sealane.errors import Closed, DeadlineExceeded, InvalidMessage, QueueFull
 from sealane.message import Batch, Row
+from sealane.node.publishing import Publishing
 from sealane.node.receipts import Receipt, Receipts
 
 BATCH_MESSAGES = 4_096
 BATCH_BYTES = 1 << 20
 """A batch of single messages is closed at this size."""
 
+Waiting = list[tuple[Row, asyncio.Future[Receipt]]]
+
 
 class Coalescer:
-    """Gathers the messages for one topic that are published within one pass of the event loop."""
+    """Gathers the messages for one topic that are published within one pass of the event loop.
 
-    def __init__(self, build: Callable[[list[Row]], Batch], publish: Callable[[Batch], Awaitable[Receipts]]) -> None:
+    `start` hands a batch over without waiting where it can; `publish` is for a topic that does not exist yet. The
+    futures fail with `DeadlineExceeded` after `timeout_seconds`: one timer for all that went together.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[list[Row]], Batch],
+        start: Callable[[Batch], Publishing | None],
+        publish: Callable[[Batch], Awaitable[Receipts]],
+        timeout_seconds: float,
+    ) -> None:
         self._build = build
+        self._start = start
         self._publish = publish
-        self._waiting: list[tuple[Row, asyncio.Future[Receipt]]] = []
+        self._timeout_seconds = timeout_seconds
+        self._loop = asyncio.get_running_loop()
+        self._waiting: Waiting = []
         self._waiting_bytes = 0
         self._scheduled: asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, row: Row) -> asyncio.Future[Receipt]:
         """The future resolves when the message is durable."""
-        loop = asyncio.get_running_loop()
-        receipt: asyncio.Future[Receipt] = loop.create_future()
+        receipt: asyncio.Future[Receipt] = self._loop.create_future()
         self._waiting.append((row, receipt))
         self._waiting_bytes += len(row.payload)
         if len(self._waiting) >= BATCH_MESSAGES or self._waiting_bytes >= BATCH_BYTES:
             self._flush()
         elif self._scheduled is None:
-            self._scheduled = loop.call_soon(self._flush)
+            self._scheduled = self._loop.call_soon(self._flush)
         return receipt
 
     def _flush(self) -> None:
@@ -42,30 +58,79 @@ class Coalescer:
             self._scheduled.cancel()
             self._scheduled = None
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if waiting:
-            task = asyncio.get_running_loop().create_task(self._send(waiting))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _send(self, waiting: list[tuple[Row, asyncio.Future[Receipt]]]) -> None:
+        if not waiting:
+            return
+        timer = self._loop.call_later(self._timeout_seconds, self._expire, waiting)
         try:
-            receipts = await self._publish(self._build([row for row, _ in waiting]))
-        except (InvalidMessage, QueueFull) as error:
-            if len(waiting) > 1:
-                # One message must not be refused for another one's fault.
-                for one in waiting:
-                    await self._send([one])
-                return
-            _fail(waiting, error)
+            batch = self._build([row for row, _ in waiting])
+            publishing = self._start(batch)
         except Exception as error:
-            _fail(waiting, error)
+            self._refused(waiting, error, timer)
+            return
+        if publishing is None or publishing.commit is None or publishing.repeats:
+            self._spawn(self._wait(waiting, batch, publishing, timer))
+            return
+        receipts = publishing.receipts[0]
+
+        def landed(commit: asyncio.Future[None]) -> None:
+            timer.cancel()
+            error = Closed("the broker closed") if commit.cancelled() else commit.exception()
+            if error is None:
+                _resolve(waiting, receipts)
+            else:
+                _fail(waiting, error)
+
+        publishing.commit.add_done_callback(landed)
+
+    async def _wait(
+        self, waiting: Waiting, batch: Batch, publishing: Publishing | None, timer: asyncio.TimerHandle
+    ) -> None:
+        try:
+            if publishing is None:
+                receipts = await self._publish(batch)
+            else:
+                await publishing.durable()
+                receipts = publishing.receipts[0]
+        except Exception as error:
+            self._refused(waiting, error, timer)
         else:
-            for (_, future), receipt in zip(waiting, receipts, strict=True):
-                if not future.done():
-                    future.set_result(receipt)
+            timer.cancel()
+            _resolve(waiting, receipts)
+
+    def _refused(self, waiting: Waiting, error: Exception, timer: asyncio.TimerHandle) -> None:
+        timer.cancel()
+        if isinstance(error, InvalidMessage | QueueFull) and len(waiting) > 1:
+            # One message must not be refused for another one's fault.
+            self._spawn(self._one_by_one(waiting))
+        else:
+            _fail(waiting, error)
+
+    async def _one_by_one(self, waiting: Waiting) -> None:
+        for row, future in waiting:
+            try:
+                receipts = await self._publish(self._build([row]))
+            except Exception as error:
+                _fail([(row, future)], error)
+            else:
+                _resolve([(row, future)], receipts)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _expire(self, waiting: Waiting) -> None:
+        problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
+        _fail(waiting, DeadlineExceeded(problem))
 
 
-def _fail(waiting: list[tuple[Row, asyncio.Future[Receipt]]], error: Exception) -> None:
+def _resolve(waiting: Waiting, receipts: Receipts) -> None:
+    for (_, future), receipt in zip(waiting, receipts, strict=True):
+        if not future.done():
+            future.set_result(receipt)
+
+
+def _fail(waiting: Waiting, error: BaseException) -> None:
     for _, future in waiting:
         if not future.done():
             future.set_exception(error)

@@ -23,6 +23,7 @@ from sealane.message import Batch, Row, from_arrow, from_payloads, from_rows
 from sealane.node import Consumer, Node, TopicConfig
 from sealane.node.attachment import Attachment
 from sealane.node.describe import TopicDescription, describe_topic
+from sealane.node.publishing import Publishing
 from sealane.node.receipts import Receipt, Receipts
 from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
@@ -64,7 +65,8 @@ class Lane:
         """Returns when the message is durable. A repeated `id` is stored once and gets the first one's receipt."""
         self._check_open()
         row = self.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        return await self._within(self._coalescer(topic, given_id=id is not None).add(row), timeout, "publish")
+        durable = self._coalescer(topic, given_id=id is not None).add(row)
+        return await (durable if timeout is None else self._within(durable, timeout, "publish"))
 
     async def publish_many(
         self, topic: str, messages: Sequence[bytes] | pa.RecordBatch | pa.Table, *, timeout: float | None = None
@@ -294,10 +296,14 @@ class Lane:
         coalescer = self._coalescers.get((topic, given_id))
         if coalescer is None:
 
+            def start(batch: Batch) -> Publishing | None:
+                return self._node.start_publish(topic, batch)
+
             async def publish(batch: Batch) -> Receipts:
                 return await self._node.publish(topic, batch)
 
-            coalescer = self._coalescers[topic, given_id] = Coalescer(self.build, publish)
+            coalescer = Coalescer(self.build, start, publish, self._timeout_seconds)
+            self._coalescers[topic, given_id] = coalescer
         return coalescer
 
     async def commit_transaction(

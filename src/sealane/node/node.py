@@ -27,7 +27,7 @@ from sealane.node.consumers import Consumer, Group
 from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.exchanges import Exchanges
 from sealane.node.owner import PartitionOwner
-from sealane.node.publishing import publish, spread
+from sealane.node.publishing import Publishing, spread, start_publish
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveOrder, RedriveReport, redrive
 from sealane.node.retention import Retention
@@ -208,14 +208,21 @@ class Node:
 
     async def publish(self, name: str, batch: Batch) -> Receipts:
         """Returns when every message of the batch is durable. A batch over several partitions is one commit."""
-        [receipts] = await publish([(await self.topic_for_use(name), batch)])
-        return receipts
+        publishing = start_publish([(await self.topic_for_use(name), batch)])
+        await publishing.durable()
+        return publishing.receipts[0]
+
+    def start_publish(self, name: str, batch: Batch) -> Publishing | None:
+        """The same without a wait, for a topic that exists; None if it does not."""
+        topic = self.topics.get("/".join(split_topic(name)))
+        return None if topic is None else start_publish([(topic, batch)])
 
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> dict[str, Receipts]:
         """Publish to every topic that the routing key leads to, in one commit. Raises `Unroutable` if there is none."""
         topics = [await self.topic_for_use(name) for name in self.exchanges.route(exchange, routing_key)]
-        receipts = await publish([(topic, batch) for topic in topics])
-        return {topic.full_name: share for topic, share in zip(topics, receipts, strict=True)}
+        publishing = start_publish([(topic, batch) for topic in topics])
+        await publishing.durable()
+        return {topic.full_name: receipts for topic, receipts in zip(topics, publishing.receipts, strict=True)}
 
     async def transact(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sealane.delivery.partition import Publication
 from sealane.errors import InvalidArgument
@@ -37,31 +38,47 @@ def _keyless_partition(topic: Topic, batch: Batch) -> int:
     return topic.keyless_partition()
 
 
-async def publish(targets: Sequence[tuple[Topic, Batch]]) -> list[Receipts]:
-    """Publish each batch to its topic, all in one commit; returns when all of it is durable.
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """A publish that the engine has in its order and that is not durable yet."""
 
-    A topic may be named once. Raises before anything is stored if one of the batches is refused.
+    receipts: list[Receipts]
+    """One for each target; true once it is durable."""
+    commit: asyncio.Future[None] | None
+    """None: everything was here before."""
+    repeats: list[tuple[PartitionOwner, int]]
+    """What was here before, and may itself not be durable yet: durable when the partition is up to that offset."""
+
+    async def durable(self) -> None:
+        """Wait for it. A caller who is cancelled leaves the commit to itself."""
+        if self.commit is not None:
+            await asyncio.shield(self.commit)
+        for owner, end in self.repeats:
+            await owner.durable(end)
+
+
+def start_publish(targets: Sequence[tuple[Topic, Batch]]) -> Publishing:
+    """Hand each batch to the engine for its topic, all in one commit. A topic may be named once.
+
+    Raises before anything is stored if one of the batches is refused.
     """
-    spreads = [spread(topic, batch) for topic, batch in targets]
-    planned = [(owner, share, owner.plan(part)) for parts in spreads for owner, share, part in parts]
-    fresh = [(owner, publication) for owner, _, publication in planned if publication.batch is not None]
+    receipts: list[Receipts] = []
+    fresh: list[tuple[PartitionOwner, Publication]] = []
+    repeats: list[tuple[PartitionOwner, int]] = []
+    for topic, batch in targets:
+        shares = []
+        for owner, share, part in spread(topic, batch):
+            publication = owner.plan(part)
+            shares.append(share._replace(offsets=publication.offsets))
+            if publication.batch is not None:
+                fresh.append((owner, publication))
+            if publication.batch is not part:
+                repeats.append((owner, publication.durable_at))
+        receipts.append(Receipts(batch, shares))
+    commit = None
     if fresh:
         engine = fresh[0][0].engine
         if any(owner.engine is not engine for owner, _ in fresh):
             raise InvalidArgument("topic", "topics in memory and durable topics cannot be published to in one commit")
-        durable = commit_together(engine, [stage(owner, publication) for owner, publication in fresh])
-        await asyncio.shield(durable)
-    for owner, _, publication in planned:
-        await owner.durable(publication.durable_at)
-    return _receipts(targets, spreads, [publication for _, _, publication in planned])
-
-
-def _receipts(
-    targets: Sequence[tuple[Topic, Batch]], spreads: Sequence[Spread], publications: Sequence[Publication]
-) -> list[Receipts]:
-    done = iter(publications)
-    receipts = []
-    for (_, batch), parts in zip(targets, spreads, strict=True):
-        shares = [share._replace(offsets=next(done).offsets) for _, share, _ in parts]
-        receipts.append(Receipts(batch, shares))
-    return receipts
+        commit = commit_together(engine, [stage(owner, publication) for owner, publication in fresh])
+    return Publishing(receipts, commit, repeats)

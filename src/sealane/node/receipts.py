@@ -11,10 +11,30 @@ import numpy as np
 from sealane.message import Batch
 
 
-class Receipt(NamedTuple):
-    id: uuid.UUID
-    partition: int
-    offset: int
+class Receipt:
+    """Where a message is stored. Exists only once it is durable there."""
+
+    __slots__ = ("_id", "offset", "partition")
+
+    def __init__(self, identity: bytes, partition: int, offset: int) -> None:
+        self._id = identity
+        self.partition = partition
+        self.offset = offset
+
+    @property
+    def id(self) -> uuid.UUID:
+        return uuid.UUID(bytes=self._id)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Receipt):
+            return NotImplemented
+        return (self._id, self.partition, self.offset) == (other._id, other.partition, other.offset)
+
+    def __hash__(self) -> int:
+        return hash((self._id, self.partition, self.offset))
+
+    def __repr__(self) -> str:
+        return f"Receipt(id={self.id}, partition={self.partition}, offset={self.offset})"
 
 
 class Share(NamedTuple):
@@ -49,17 +69,22 @@ class Receipts(Sequence[Receipt]):
             place = row if share.rows is None else int(np.searchsorted(share.rows, row))
             if share.rows is None or (place < len(share.rows) and share.rows[place] == row):
                 identity = self._batch.records.column("id")[row].as_py()
-                return Receipt(uuid.UUID(bytes=identity), share.partition, share.offsets[place])
+                return Receipt(identity, share.partition, share.offsets[place])
         raise IndexError(index)
 
     def __iter__(self) -> Iterator[Receipt]:
+        ids = self._batch.ids()
+        if len(self._shares) == 1 and self._shares[0].rows is None:
+            partition, _, offsets = self._shares[0]
+            yield from (Receipt(identity, partition, offset) for identity, offset in zip(ids, offsets, strict=True))
+            return
         places: list[tuple[int, int]] = [(0, 0)] * len(self)
         for share in self._shares:
             rows = range(len(self)) if share.rows is None else share.rows.tolist()
             for row, offset in zip(rows, share.offsets, strict=True):
                 places[row] = (share.partition, offset)
-        for identity, (partition, offset) in zip(self._batch.ids(), places, strict=True):
-            yield Receipt(uuid.UUID(bytes=identity), partition, offset)
+        for identity, (partition, offset) in zip(ids, places, strict=True):
+            yield Receipt(identity, partition, offset)
 
     def __repr__(self) -> str:
         partitions = sorted({share.partition for share in self._shares})
