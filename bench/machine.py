@@ -1,0 +1,86 @@
+"""The machine under a measurement: what it is, how fast its disk syncs, and how much others disturbed it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+PACKAGES = ("sealane", "pyarrow", "pyroaring", "cryptography", "msgspec", "uvloop")
+
+
+def facts() -> dict[str, str]:
+    """Names and versions that belong beside a figure."""
+    cpu = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor() or platform.machine(),
+    )
+    memory_kib = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    return {
+        "cpu": f"{os.cpu_count()} × {cpu}",
+        "memory": f"{memory_kib / 1024**2:.0f} GiB",
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def sync_milliseconds(directory: Path, *, size: int = 1_200, count: int = 200) -> tuple[float, float]:
+    """p50 and p99 of a write into a zero-filled file and its fdatasync: the floor under every durable figure."""
+    path = directory / "sync-probe"
+    data = os.urandom(size)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(descriptor, bytes(size * count), 0)
+        os.fdatasync(descriptor)
+        taken = []
+        for index in range(count):
+            begun = time.perf_counter()
+            os.pwrite(descriptor, data, index * size)
+            os.fdatasync(descriptor)
+            taken.append((time.perf_counter() - begun) * 1_000)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return statistics.median(taken), statistics.quantiles(taken, n=100)[98]
+
+
+@dataclass(slots=True)
+class Disturbance:
+    """How much of the machine's processor time went to others between `begin` and `foreign_share`."""
+
+    machine_ticks: int = 0
+    own_seconds: float = 0.0
+
+    @classmethod
+    def begin(cls) -> Disturbance:
+        return cls(_busy_ticks(), _own_seconds())
+
+    def foreign_share(self) -> float:
+        """Of all processor time that was used, the share that neither this process nor its children used."""
+        busy = (_busy_ticks() - self.machine_ticks) / os.sysconf("SC_CLK_TCK")
+        own = _own_seconds() - self.own_seconds
+        return max(0.0, 1 - own / busy) if busy > 0 else 0.0
+
+
+def _busy_ticks() -> int:
+    for line in _lines("/proc/stat"):
+        if line.startswith("cpu "):
+            user, nice, system, _, _, *rest = map(int, line.split()[1:])
+            return user + nice + system + sum(rest[:3])
+    return 0
+
+
+def _own_seconds() -> float:
+    return sum(os.times()[:4])
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
