@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
@@ -420,7 +421,7 @@ class EngineSuite:
         before = engine.usage().bytes_used
         owner = await Owner.of(engine)
         for _ in range(8):
-            await owner.commit(batch(bytes(1 << 20)))
+            await owner.commit(batch(os.urandom(1 << 20)))
         assert engine.usage().bytes_used >= before + (4 << 20)
 
     async def test_closing_finishes_what_was_called(self, engine: Engine) -> None:

@@ -219,7 +219,7 @@ class LocalEngine:
             if not pending.done.done():
                 pending.done.set_result(None)
         if self._wal.closed:
-            self.housekeeping.wake()
+            self.housekeeping.segment_filled()
 
     def _failed(self, everything: list[Pending], error: Exception) -> None:
         if isinstance(error, StorageFull):
@@ -327,8 +327,8 @@ class LocalEngine:
         if self._failure is None and not self._wal.marked:
             try:
                 await self._disk.run(lambda: self._wal.write([]))
-            except (OSError, StorageFull):
-                _log.exception("the log's closing mark could not be written; nothing is lost")
+            except (OSError, StorageFull) as error:
+                _log.warning("the log's closing mark could not be written (%s); nothing is lost", error)
         for runner in self._own_runners:
             runner.close()
         self._wal.close()

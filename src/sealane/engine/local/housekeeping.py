@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from sealane.engine.contract import PartitionKey
-from sealane.engine.local.compaction import CompactionResult
+from sealane.engine.local.compaction import CompactionResult, forget_removed
 from sealane.engine.local.compaction_plan import Log, Plan, Source, expired, make_plan
 from sealane.engine.local.compactor_process import Compactor
 from sealane.engine.local.files import Files
@@ -67,6 +67,7 @@ class Housekeeping:
         self._generation = generation
         self._work = asyncio.Event()
         self._closing = False
+        self._preparing = False
         self._compaction: asyncio.Task[None] | None = None
         self._applying: asyncio.Task[None] | None = None
         self._compaction_not_before = 0.0
@@ -77,7 +78,13 @@ class Housekeeping:
         self._chores = asyncio.create_task(self._look_after())
 
     def wake(self) -> None:
-        """Something changed: a segment was filled, data was trimmed or dropped."""
+        """Something changed: data was trimmed or dropped, or there was no room."""
+        self._work.set()
+
+    def segment_filled(self) -> None:
+        """A new segment is in use. Whether another can follow it is known at once: if not, this one is for acks."""
+        if not self._wal.spare_ready and not self._preparing:
+            self._space.full = self._space.lacking(self._wal.spare_missing_bytes)
         self._work.set()
 
     async def close(self) -> None:
@@ -119,6 +126,13 @@ class Housekeeping:
 
     async def _prepare_spare(self) -> None:
         """Have the next segment ready before it is needed; that it cannot be had is what "full" means."""
+        self._preparing = True
+        try:
+            await self._fill_spare()
+        finally:
+            self._preparing = False
+
+    async def _fill_spare(self) -> None:
         while not self._wal.spare_ready and not self._closing:
             lacking = self._space.lacking(self._wal.spare_missing_bytes)
             if lacking is not None:
@@ -261,14 +275,7 @@ class Housekeeping:
             self._closed.remove(segment)
             self._retire_segment(segment)
         self._retire_compacted([name for name in plan.removed if name in self._compacted])
-        await self._runner.run(self._forget_garbage)
-
-    def _forget_garbage(self) -> None:
-        gone = [name for name in self._metadata.garbage() if not self._files.exists(name)]
-        # A removed file comes back after a power loss unless its directory was synced.
-        for directory in sorted({name.rpartition("/")[0] for name in gone}):
-            self._files.sync_directory(directory)
-        self._metadata.forget_garbage(gone)
+        await self._runner.run(lambda: forget_removed(self._files, self._metadata))
 
     def _plan(self, segments: list[Segment]) -> Plan:
         numbers = {segment.number: segment.name for segment in segments}

@@ -59,7 +59,7 @@ class Reads:
             found = await self._fetch(logs, MESSAGES, rows, read_messages)
             for stored in found:
                 if stored.stop > offset:
-                    result.append(stored)
+                    result.append(_from(offset, stored) if result else stored)
             spent += sum(row.length for row in rows)
             offset = rows[-1].stop
         return result
@@ -114,6 +114,13 @@ class Reads:
             item = Quarantined(name, row.position, logs.key, kind, Span(row.base, row.stop), reason)
             self.quarantined.append(item)
             _log.error("damaged data: %s", item)
+
+
+def _from(offset: int, stored: Stored) -> Stored:
+    """The batch without what was read before: compaction may have joined it with its neighbours meanwhile."""
+    if stored.base >= offset:
+        return stored
+    return Stored(offset, stored.batch.slice(offset - stored.base, len(stored.batch)))
 
 
 def _rows_from(logs: PartitionLogs, kind: int, offset: int, bytes_max: int) -> list[Row]:

@@ -95,6 +95,8 @@ class Start:
             orphan = name.endswith(INDEX_SUFFIX) and name.removesuffix(INDEX_SUFFIX) not in names
             if orphan or name.endswith(".draft"):
                 self.files.remove(name)
+        # A removal may come undone until it is synced; what is forgotten below counts on it.
+        self.files.sync_directory(WAL_DIRECTORY)
 
     def _fill_index(self) -> None:
         mentioned: set[PartitionKey] = set()
@@ -114,7 +116,10 @@ class Start:
             self.space.hold(segment.name, segment.capacity)
             mentioned.update(segment.index.partitions)
             for partition, kind, columns in segment.index.logs(segment.number):
-                self._logs(partition).log(kind).extend(columns)
+                log = self._logs(partition).log(kind)
+                # Never twice: should a segment come back that compaction had replaced, its rows are known already.
+                fresh = columns[0] >= log.end
+                log.extend(columns if fresh.all() else tuple(column[fresh] for column in columns))
             for (partition, kind), end in segment.index.ends.items():
                 log = self._logs(partition).log(kind)
                 log.end = max(log.end, end)

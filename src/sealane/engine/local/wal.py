@@ -70,6 +70,7 @@ class Wal:
         self._time_us = last_time_us
         self._spare: tuple[File, int] | None = None
         self._filling: File | None = None
+        self._filled_bytes = 0
         self._file = files.open(active.name) if active is not None else None
         self.active = active
         self.marked = False
@@ -96,7 +97,7 @@ class Wal:
     @property
     def spare_missing_bytes(self) -> int:
         """How much of it has yet to be allocated."""
-        return self.spare_bytes - (self._filling.size if self._filling is not None else 0)
+        return self.spare_bytes - self._filled_bytes
 
     def write(self, entries: Sequence[tuple[Entry, Bytes]]) -> Written:
         """Append one record and return once it is durable. After an `OSError` the log must not be written again.
@@ -136,11 +137,12 @@ class Wal:
         except OSError:
             self.discard_spare()
             raise
-        size = file.size
+        size = self._filled_bytes = file.size
         self._space.hold(SPARE_NAME, size)
         if size < wanted:
             return False
         self._filling = None
+        self._filled_bytes = 0
         self._spare = (file, size)
         return True
 
@@ -149,6 +151,7 @@ class Wal:
         if self._filling is not None:
             self._filling.close()
             self._filling = None
+            self._filled_bytes = 0
             self._files.remove(SPARE_NAME)
             self._space.release(SPARE_NAME)
 
