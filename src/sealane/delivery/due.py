@@ -55,11 +55,11 @@ class DueSet:
             self._stale |= self.members & offsets
             self.members -= offsets
             self._discards += 1
-            if self._discards > len(self._buckets) + BUCKETS_SPARE:
+            if 2 * self._discards > len(self._buckets) + BUCKETS_SPARE:
                 self._sweep()
 
     def _sweep(self) -> None:
-        """Take what was discarded out of the buckets; done once in as many discards as there are buckets."""
+        """Take what was discarded out of the buckets; done once in half as many discards as there are buckets."""
         for bucketed in self._buckets.values():
             bucketed -= self._stale
         self._buckets = {bucket: bucketed for bucket, bucketed in self._buckets.items() if bucketed}
