@@ -242,5 +242,5 @@ def _compare(subscription: Subscription, model: Model, partition: Partition) -> 
         assert lease.deadline_us == model.leases[lease.id].deadline_us
 
 
-DeliveryMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+DeliveryMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestDelivery = DeliveryMachine.TestCase

@@ -22,26 +22,16 @@ def prioritised(queue: SmallQueue, *priorities: int) -> None:
     queue.publish(rows(*(Row(b"m", priority=priority) for priority in priorities)))
 
 
+def after(queue: SmallQueue, seconds: float | None) -> int | None:
+    return None if seconds is None else queue.now_us + round(seconds * SECOND)
+
+
 def expiring(queue: SmallQueue, *seconds: float | None) -> None:
-    queue.publish(
-        rows(
-            *(
-                Row(b"m", expires_us=None if after is None else queue.now_us + round(after * SECOND))
-                for after in seconds
-            )
-        )
-    )
+    queue.publish(rows(*(Row(b"m", expires_us=after(queue, wait)) for wait in seconds)))
 
 
 def delayed(queue: SmallQueue, *seconds: float | None) -> None:
-    queue.publish(
-        rows(
-            *(
-                Row(b"m", deliver_at_us=None if after is None else queue.now_us + round(after * SECOND))
-                for after in seconds
-            )
-        )
-    )
+    queue.publish(rows(*(Row(b"m", deliver_at_us=after(queue, wait)) for wait in seconds)))
 
 
 # --- priority ---------------------------------------------------------------------------------------------------------

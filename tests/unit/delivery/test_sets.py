@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -65,7 +66,7 @@ def test_what_is_taken_shares_nothing_with_what_is_left() -> None:
 def test_runs_cover_the_set_in_order(values: set[int]) -> None:
     found = runs(BitMap64(values))
     assert [offset for start, stop in found for offset in range(start, stop)] == sorted(values)
-    assert all(stop < start for (_, stop), (start, _) in zip(found, found[1:], strict=False))
+    assert all(stop < start for (_, stop), (start, _) in itertools.pairwise(found))
 
 
 @given(offsets)
