@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from pyroaring import BitMap64
 
-from sealane.errors import Closed, InvalidArgument
+from sealane.errors import Closed, InvalidArgument, NotFound
 from sealane.node import Delivery
 from sealane.node.attachment import Attachment
 
@@ -51,8 +52,8 @@ class Answers:
     ) -> None:
         if self._auto_ack:
             raise InvalidArgument("nack", "this consumer acknowledges automatically: there is nothing to give back")
-        if delay is not None and delay < 0:
-            raise InvalidArgument("delay", f"{delay} is negative")
+        if delay is not None and not 0 <= delay < math.inf:
+            raise InvalidArgument("delay", f"{delay} is not a number of seconds from 0")
         self._check_open()
         self.flush()
         await self.attachment.nack(
@@ -60,8 +61,8 @@ class Answers:
         )
 
     async def extend(self, delivery: Delivery, seconds: float) -> None:
-        if seconds <= 0:
-            raise InvalidArgument("seconds", f"{seconds} is not more than 0")
+        if not 0 < seconds < math.inf:
+            raise InvalidArgument("seconds", f"{seconds} is not a number of seconds above 0")
         self._check_open()
         self.attachment.extend(delivery.partition, delivery.lease, seconds)
 
@@ -72,7 +73,9 @@ class Answers:
             self._timer = None
         acks, self._acks, self._buffered = self._acks, {}, 0
         for (partition, lease), offsets in acks.items():
-            self.attachment.settle(partition, lease, offsets)
+            # A topic or subscription that was deleted has nothing left to acknowledge.
+            with suppress(Closed, NotFound):
+                self.attachment.settle(partition, lease, offsets)
 
     def close(self) -> None:
         self.flush()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-import numpy as np
 from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
+from sealane.client.fetched import Fetched
 from sealane.client.message import Message, MessageBatch
-from sealane.errors import Closed, SealaneError
+from sealane.errors import Closed
 from sealane.node import Consumer as NodeConsumer
-from sealane.node import Delivery, Part, Revocation
+from sealane.node import Delivery
 from sealane.node.attachment import Attachment
-from sealane.node.deliveries import offsets_of
 
 Item = TypeVar("Item", Message, MessageBatch)
 Attach = Callable[[NodeConsumer], Awaitable[Attachment]]
@@ -25,75 +22,8 @@ Attach = Callable[[NodeConsumer], Awaitable[Attachment]]
 
 MESSAGES_OPENED_AT_ONCE = 256
 """Payloads become Python objects in strides of this many."""
-
-
-class Fetched:
-    """Deliveries that wait to be handed out, without what was revoked meanwhile."""
-
-    def __init__(self) -> None:
-        self._parts: deque[tuple[Delivery, Part]] = deque()
-        self._handing_out: Delivery | None = None
-        self.gone = BitMap64()
-        """Of what is being handed out one by one: offsets that were revoked since."""
-        self._arrived = asyncio.Event()
-        self.error: SealaneError | None = None
-
-    def deliver(self, delivery: Delivery) -> None:
-        self._parts.extend((delivery, part) for part in delivery.parts)
-        self._arrived.set()
-
-    def revoke(self, revocation: Revocation) -> None:
-        """Drop what is no longer ours."""
-        kept: deque[tuple[Delivery, Part]] = deque()
-        for delivery, part in self._parts:
-            if delivery.lease == revocation.lease and delivery.partition == revocation.partition:
-                part = _without(part, revocation.offsets)
-            if len(part.batch):
-                kept.append((delivery, part))
-        self._parts = kept
-        open_now = self._handing_out
-        if open_now is not None and (open_now.partition, open_now.lease) == (revocation.partition, revocation.lease):
-            self.gone |= revocation.offsets
-
-    def fail(self, error: SealaneError) -> None:
-        self.error = error
-        self._arrived.set()
-
-    async def wait(self) -> None:
-        """Until something is there; raises if nothing can come any more."""
-        while not self._parts:
-            if self.error is not None:
-                raise self.error
-            self._arrived.clear()
-            await self._arrived.wait()
-
-    def take(self, count: int) -> tuple[Delivery, Part]:
-        """The next messages, at most `count`, of one stored batch."""
-        delivery, part = self._parts.popleft()
-        if len(part.batch) > count:
-            self._parts.appendleft((delivery, Part(part.offsets[count:], part.batch.slice(count, len(part.batch)))))
-            part = Part(part.offsets[:count], part.batch.slice(0, count))
-        return delivery, part
-
-    def same_lease_next(self, delivery: Delivery) -> bool:
-        return bool(self._parts) and self._parts[0][0] is delivery
-
-    def hand_out(self, delivery: Delivery | None) -> None:
-        """Watch for revocations of this delivery (None: of none)."""
-        self._handing_out = delivery
-        self.gone.clear()
-
-    def drain(self) -> list[tuple[Delivery, Part]]:
-        parts, self._parts = list(self._parts), deque()
-        return parts
-
-
-def _without(part: Part, gone: BitMap64) -> Part:
-    kept = [row for row, offset in enumerate(part.offsets) if int(offset) not in gone]
-    if len(kept) == len(part.batch):
-        return part
-    rows = np.array(kept, dtype=np.int64)
-    return Part(np.asarray(part.offsets, dtype=np.uint64)[rows], part.batch.take(rows))
+PATIENCE_SHARE = 0.8
+"""What was fetched ahead and not handed out by this share of its lease goes back, without counting an attempt."""
 
 
 class Consumption(Generic[Item]):
@@ -102,12 +32,15 @@ class Consumption(Generic[Item]):
     Use it in `async for`, or in `async with` to decide when it ends.
     """
 
-    def __init__(self, attach: Attach, consumer_id: str, prefetch: int, *, auto_ack: bool) -> None:
+    def __init__(
+        self, attach: Attach, consumer_id: str, prefetch: int, *, auto_ack: bool, lease_seconds: float
+    ) -> None:
         self._attach = attach
         self._consumer_id = consumer_id
         self._prefetch = prefetch
         self._auto_ack = auto_ack
-        self._fetched = Fetched()
+        patience_seconds = None if auto_ack else lease_seconds * PATIENCE_SHARE
+        self._fetched = Fetched(patience_seconds, self._give_back, self._make_room)
         self._answers: Answers | None = None
         self._taken = 0
 
@@ -129,22 +62,23 @@ class Consumption(Generic[Item]):
     def _iterate(self) -> AsyncIterator[Item]:
         raise NotImplementedError
 
-    def _handed_out(self, count: int) -> None:
-        """Make room for as many again, in strides: one message at a time would wake the node for each."""
+    def _give_back(self, delivery: Delivery, offsets: BitMap64) -> None:
+        if self._answers is not None:
+            self._answers.attachment.release(delivery.partition, delivery.lease, offsets)
+
+    def _make_room(self, count: int) -> None:
+        """Ask for as many again, in strides: one message at a time would wake the node for each."""
         self._taken += count
         if self._taken * 2 >= self._prefetch and self._answers is not None:
             self._answers.attachment.add_credit(self._taken)
             self._taken = 0
-
-    def _unopened(self) -> list[tuple[Delivery, Part]]:
-        return self._fetched.drain()
 
     async def close(self) -> None:
         """Take no more; give back what was fetched ahead, without counting an attempt. Idempotent."""
         if self._answers is None:
             return
         self._answers.flush()
-        unhandled = [(delivery.partition, delivery.lease, offsets_of(part)) for delivery, part in self._unopened()]
+        unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
         await self._answers.attachment.detach(unhandled)
 
     async def shut(self) -> None:
@@ -167,47 +101,40 @@ class Consumption(Generic[Item]):
 class MessageConsumption(Consumption[Message]):
     """One message at a time."""
 
-    _opened: tuple[Delivery, Part] | None = None
-    _next_row = 0
-
     async def _iterate(self) -> AsyncIterator[Message]:
         answers = await self.open()
         fetched = self._fetched
         try:
             while True:
                 await fetched.wait()
-                delivery, part = self._opened = fetched.take(MESSAGES_OPENED_AT_ONCE)
-                self._next_row = 0
-                fetched.hand_out(delivery)
+                delivery, part = fetched.open(MESSAGES_OPENED_AT_ONCE)
                 gone, offsets = fetched.gone, part.offsets
                 for row, payload in enumerate(part.batch.payloads()):
                     offset = int(offsets[row])
                     if gone and offset in gone:
                         continue
-                    self._next_row = row + 1
+                    fetched.handed(row)
                     yield Message(answers, delivery, part, row, offset, payload)
-                self._opened = None
-                fetched.hand_out(None)
-                self._handed_out(len(part.batch))
+                fetched.close_opened()
+                self._make_room(len(part.batch))
         finally:
             await self.close()
-
-    def _unopened(self) -> list[tuple[Delivery, Part]]:
-        waiting = super()._unopened()
-        if self._opened is not None:
-            delivery, part = self._opened
-            self._opened = None
-            rest = Part(part.offsets[self._next_row :], part.batch.slice(self._next_row, len(part.batch)))
-            if len(rest.batch):
-                waiting.insert(0, (delivery, rest))
-        return waiting
 
 
 class BatchConsumption(Consumption[MessageBatch]):
     """Up to `messages_max` at a time, as they were stored together."""
 
-    def __init__(self, attach: Attach, consumer_id: str, messages_max: int, prefetch: int, *, auto_ack: bool) -> None:
-        super().__init__(attach, consumer_id, prefetch, auto_ack=auto_ack)
+    def __init__(
+        self,
+        attach: Attach,
+        consumer_id: str,
+        prefetch: int,
+        *,
+        auto_ack: bool,
+        lease_seconds: float,
+        messages_max: int,
+    ) -> None:
+        super().__init__(attach, consumer_id, prefetch, auto_ack=auto_ack, lease_seconds=lease_seconds)
         self._messages_max = messages_max
 
     async def _iterate(self) -> AsyncIterator[MessageBatch]:
@@ -222,7 +149,7 @@ class BatchConsumption(Consumption[MessageBatch]):
                     _, part = fetched.take(self._messages_max - count)
                     parts.append(part)
                     count += len(part.batch)
-                self._handed_out(count)
+                self._make_room(count)
                 yield MessageBatch(answers, delivery, tuple(parts))
         finally:
             await self.close()

@@ -138,7 +138,10 @@ class Lane:
         The subscription is created if it is new, and stays when the loop ends.
         """
         attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry)
-        consumption = MessageConsumption(attach, self._consumer_id(), _checked_prefetch(prefetch), auto_ack=auto_ack)
+        ahead = _checked_prefetch(prefetch)
+        consumption = MessageConsumption(
+            attach, self._consumer_id(), ahead, auto_ack=auto_ack, lease_seconds=lease_seconds
+        )
         self._consumptions.add(consumption)
         return consumption
 
@@ -159,7 +162,14 @@ class Lane:
         """The same in batches of at most `messages_max`, without an object for each message."""
         attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry)
         ahead = _checked_prefetch(2 * messages_max if prefetch is None else prefetch)
-        consumption = BatchConsumption(attach, self._consumer_id(), messages_max, ahead, auto_ack=auto_ack)
+        consumption = BatchConsumption(
+            attach,
+            self._consumer_id(),
+            ahead,
+            auto_ack=auto_ack,
+            lease_seconds=lease_seconds,
+            messages_max=messages_max,
+        )
         self._consumptions.add(consumption)
         return consumption
 

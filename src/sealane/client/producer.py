@@ -102,15 +102,18 @@ class Producer:
         task.add_done_callback(self._landed)
 
     async def _send(self, batch: Batch) -> None:
-        if self._error is None:
+        if self._error is not None:
+            return
+        try:
             await self._publish(batch)
+        except Exception as error:
+            # Known before the batches behind this one, which are on their way already, have a chance to be stored.
+            self._error = self._error or error
 
     def _landed(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
         if task.cancelled():
             self._error = self._error or Closed("the producer was cancelled; what it had not flushed may be missing")
-        elif task.exception() is not None:
-            self._error = self._error or task.exception()
         self._room.set()
         if not self._in_flight:
             self._dispatch()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SECOND_US
 from sealane.delivery.subscription import Subscription
-from sealane.errors import Closed, LeaseLost
+from sealane.errors import Closed, LeaseLost, NotFound
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dispatch import Dispatcher
 from sealane.node.owner import PartitionOwner
@@ -55,11 +56,11 @@ class Attachment:
         self._check_held(subscription, lease, offsets, held)
 
     def settle(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
-        """An ack that nobody waits for."""
-        owner, subscription = self.find(partition)
-        event = subscription.ack(lease, offsets, owner.clock())
-        if event is not None:
-            owner.note(subscription, [event])
+        """An ack that nobody waits for. Nothing happens if the topic or the subscription was deleted meanwhile."""
+        for owner, subscription in self._reader(partition):
+            event = subscription.ack(lease, offsets, owner.clock())
+            if event is not None:
+                owner.note(subscription, [event])
 
     async def nack(
         self,
@@ -95,10 +96,10 @@ class Attachment:
 
     def release(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
         """Give back messages that were not handled: ready at once for others, no attempt counted."""
-        owner, subscription = self.find(partition)
-        event = subscription.release(lease, offsets)
-        if event is not None:
-            owner.note(subscription, [event])
+        for owner, subscription in self._reader(partition):
+            event = subscription.release(lease, offsets)
+            if event is not None:
+                owner.note(subscription, [event])
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
@@ -110,7 +111,9 @@ class Attachment:
         self.consumer.credit = 0
         self.group.consumers.pop(self.consumer.id, None)
         for partition, lease, offsets in unhandled:
-            self.release(partition, lease, offsets)
+            # A topic or subscription that was deleted takes nothing back.
+            with suppress(Closed, NotFound):
+                self.release(partition, lease, offsets)
         if not self.group.consumers:
             for owner in self.topic.owners:
                 dispatcher = owner.dispatchers.pop(self._position, None)
@@ -129,9 +132,13 @@ class Attachment:
                 owner.core.members.pop(self._member, None)
         self.topic.attachments.pop(self.consumer.id, None)
 
-    def _readers(self) -> list[tuple[PartitionOwner, Subscription]]:
+    def _reader(self, partition: int) -> list[tuple[PartitionOwner, Subscription]]:
+        return self._readers(self.topic.owners[partition : partition + 1])
+
+    def _readers(self, owners: Sequence[PartitionOwner] | None = None) -> list[tuple[PartitionOwner, Subscription]]:
+        """This consumer's position on the partitions (None: on all), where it still exists."""
         found = []
-        for owner in self.topic.owners:
+        for owner in self.topic.owners if owners is None else owners:
             reader = owner.core.subscriptions.get(self._position) or owner.core.members.get(self._position)
             if reader is not None:
                 found.append((owner, reader))

@@ -13,7 +13,7 @@ from sealane.engine import Stored
 from sealane.message import Batch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """Messages of one stored batch. `offsets` is a range where they lie together, else an array."""
 
@@ -21,7 +21,7 @@ class Part:
     batch: Batch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
     """One lease's messages, in the order in which they are to be handled."""
 

@@ -28,6 +28,7 @@ from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.exchanges import Exchanges
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import Publishing, spread, start_publish
+from sealane.node.read_ahead import ReadAhead
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveOrder, RedriveReport, redrive
 from sealane.node.retention import Retention
@@ -65,6 +66,7 @@ class Node:
         self._transactions = Transactions()
         self._undertaker = Undertaker(self._dead_topic, self._topic_of)
         self._retention = Retention(self)
+        self._read_ahead = ReadAhead()
         self._creating: dict[str, asyncio.Lock] = {}
 
     @classmethod
@@ -176,7 +178,13 @@ class Node:
         for partition in range(len(topic.owners), topic.config.partitions):
             key = PartitionKey(topic.domain, topic.name, topic.record.incarnation, partition)
             owner = PartitionOwner(
-                key, topic.engine, topic.config, self.settings, self.surroundings.clock, self._undertaker.bury
+                key,
+                topic.engine,
+                topic.config,
+                self.settings,
+                self.surroundings.clock,
+                self._undertaker.bury,
+                self._read_ahead,
             )
             await owner.load(sealed=topic.config.sealed)
             topic.owners.append(owner)

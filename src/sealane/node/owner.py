@@ -15,10 +15,11 @@ from sealane.delivery.offsets import unpack
 from sealane.delivery.partition import Partition, Publication
 from sealane.delivery.subscription import Subscription
 from sealane.engine import Append, Engine, PartitionKey, Stored
-from sealane.errors import StorageFailed, StorageFull
+from sealane.errors import StorageError, StorageFailed, StorageFull
 from sealane.message import Batch
 from sealane.node.commits import Staged, commit_together, stage
 from sealane.node.dispatch import Dispatcher
+from sealane.node.read_ahead import READ_AHEAD_BYTES, ReadAhead
 from sealane.node.settings import NodeSettings
 from sealane.node.topic_config import TopicConfig
 
@@ -26,7 +27,6 @@ log = logging.getLogger("sealane.node")
 
 TIMER_SECONDS_MAX = 1.0
 """The timer looks at the clock at least this often while something waits, so that a clock jump is noticed."""
-READ_BYTES = 4 << 20
 
 
 class PartitionOwner:
@@ -40,6 +40,7 @@ class PartitionOwner:
         settings: NodeSettings,
         clock: Callable[[], int],
         bury: Callable[[PartitionOwner, Subscription], None],
+        read_ahead: ReadAhead,
     ) -> None:
         self.key = key
         self.engine = engine
@@ -51,6 +52,7 @@ class PartitionOwner:
         self.message_bytes = 128
         """About how large a message is here, for sizing deliveries."""
         self._bury = bury
+        self._read_ahead = read_ahead
         self._epoch = 0
         self._next_lease = 0
         self._journal_end = 0
@@ -109,6 +111,7 @@ class PartitionOwner:
         if self._closed:
             return
         self._closed = True
+        self._read_ahead.forget(self.key)
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.wait([self._reloading])
@@ -120,7 +123,11 @@ class PartitionOwner:
         if self.engine.failure is None and self.error is None:
             if self._journal_bytes > self.settings.snapshot_journal_bytes // 16:
                 self._snapshot()
-            await self.flush()
+            try:
+                await self.flush()
+            except StorageError as error:
+                # Nobody waits for what waited here: it is as if this had come a moment earlier.
+                log.warning("%s: its last events were not journalled: %s", self.key, error)
 
     # --- publishing ---------------------------------------------------------------------------------------------------
 
@@ -268,14 +275,16 @@ class PartitionOwner:
         """Write the whole state as one journal entry, and let go of what came before once that is durable."""
         snapshot = self.core.snapshot()
         at = self._journal_end
+        before = self._journal_bytes, self._snapshot_bytes
+        # Counted anew first: a commit that is durable at once would ask for the next snapshot from within this one.
+        self._journal_bytes, self._snapshot_bytes = 0, len(snapshot.state)
         self._waiting.append(snapshot)
         try:
             durable = self.commit(stage(self))
         except (StorageFull, StorageFailed):
+            self._journal_bytes, self._snapshot_bytes = before
             self._waiting.remove(snapshot)
             return
-        self._snapshot_bytes = len(snapshot.state)
-        self._journal_bytes = 0
 
         def trim(outcome: asyncio.Future[None]) -> None:
             if not outcome.cancelled() and outcome.exception() is None and not self._closed:
@@ -288,10 +297,11 @@ class PartitionOwner:
 
     async def fetch(self, offset: int) -> Stored | None:
         """The batch that holds this offset, or the first one after it; None if there is none."""
-        stored = self.engine.recent(self.key, offset)
+        stored = self.engine.recent(self.key, offset) or self._read_ahead.find(self.key, offset)
         if stored is not None:
             return stored
-        read = await self.engine.read(self.key, offset, bytes_max=1)
+        read = await self.engine.read(self.key, offset, bytes_max=READ_AHEAD_BYTES)
+        self._read_ahead.keep(self.key, read)
         return read[0] if read else None
 
     def lose(self, start: int, stop: int) -> None:

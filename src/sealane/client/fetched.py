@@ -1,0 +1,173 @@
+"""What a consumer has fetched ahead and not handed out yet."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from pyroaring import BitMap64
+
+from sealane.errors import SealaneError
+from sealane.node import Delivery, Part, Revocation
+from sealane.node.deliveries import offsets_of
+
+
+class _Waiting(NamedTuple):
+    """Messages that were not handed out yet, and until when they may wait for that."""
+
+    delivery: Delivery
+    part: Part
+    until: float
+
+    def is_of(self, partition: int, lease: int) -> bool:
+        return self.delivery.lease == lease and self.delivery.partition == partition
+
+
+class Fetched:
+    """Deliveries that wait to be handed out, without what was revoked meanwhile.
+
+    What waits for longer than `patience_seconds` is returned: its lease would end soon, and nobody has failed on it.
+    """
+
+    def __init__(
+        self,
+        patience_seconds: float | None,
+        give_back: Callable[[Delivery, BitMap64], None],
+        dropped: Callable[[int], None],
+    ) -> None:
+        self._patience_seconds = patience_seconds
+        self._give_back = give_back
+        self._dropped = dropped
+        self._queue: deque[_Waiting] = deque()
+        self._opened: _Waiting | None = None
+        self._opened_row = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._arrived = asyncio.Event()
+        self.gone = BitMap64()
+        """Of what is being handed out one by one: offsets that are no longer ours."""
+        self.error: SealaneError | None = None
+
+    def deliver(self, delivery: Delivery) -> None:
+        until = math.inf
+        if self._patience_seconds is not None:
+            until = asyncio.get_running_loop().time() + self._patience_seconds
+        self._queue.extend(_Waiting(delivery, part, until) for part in delivery.parts)
+        self._arrived.set()
+        self._arm()
+
+    def revoke(self, revocation: Revocation) -> None:
+        """Drop what is no longer ours, and make room for as much."""
+        self._drop(revocation.partition, revocation.lease, revocation.offsets)
+
+    def _drop(self, partition: int, lease: int, offsets: BitMap64) -> None:
+        kept: deque[_Waiting] = deque()
+        dropped = 0
+        for waiting in self._queue:
+            if waiting.is_of(partition, lease):
+                part = _without(waiting.part, offsets)
+                dropped += len(waiting.part.batch) - len(part.batch)
+                waiting = waiting._replace(part=part)
+            if len(waiting.part.batch):
+                kept.append(waiting)
+        self._queue = kept
+        if self._opened is not None and self._opened.is_of(partition, lease):
+            self.gone |= offsets
+        if dropped:
+            self._dropped(dropped)
+
+    def _arm(self) -> None:
+        """One timer, for what has waited longest; it must not keep messages in memory, so it knows none."""
+        oldest = self._opened or (self._queue[0] if self._queue else None)
+        if self._timer is None and oldest is not None and oldest.until < math.inf:
+            self._timer = asyncio.get_running_loop().call_at(oldest.until, self._return_what_waited_too_long)
+
+    def _return_what_waited_too_long(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        returned: dict[Delivery, BitMap64] = {}
+        for waiting in self._not_handed_out():
+            if waiting.until <= now:
+                offsets = returned.setdefault(waiting.delivery, BitMap64())
+                offsets |= offsets_of(waiting.part)
+        for delivery, offsets in returned.items():
+            self._drop(delivery.partition, delivery.lease, offsets)
+            self._give_back(delivery, offsets)
+        if self._opened is None or self._opened.until > now:
+            self._arm()
+
+    def fail(self, error: SealaneError) -> None:
+        self.error = error
+        self._arrived.set()
+
+    async def wait(self) -> None:
+        """Until something is there; raises if nothing can come any more."""
+        while not self._queue:
+            if self.error is not None:
+                raise self.error
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def take(self, count: int) -> tuple[Delivery, Part]:
+        """The next messages, at most `count`, of one stored batch."""
+        taken = self._take(count)
+        return taken.delivery, taken.part
+
+    def _take(self, count: int) -> _Waiting:
+        waiting = self._queue.popleft()
+        if len(waiting.part.batch) > count:
+            self._queue.appendleft(waiting._replace(part=_rest(waiting.part, count)))
+            first = Part(waiting.part.offsets[:count], waiting.part.batch.slice(0, count))
+            waiting = waiting._replace(part=first)
+        return waiting
+
+    def same_lease_next(self, delivery: Delivery) -> bool:
+        return bool(self._queue) and self._queue[0].delivery is delivery
+
+    def open(self, count: int) -> tuple[Delivery, Part]:
+        """Take the next messages to hand them out one by one; `handed` tells how far that is."""
+        self._opened = self._take(count)
+        self._opened_row = 0
+        self.gone.clear()
+        return self._opened.delivery, self._opened.part
+
+    def handed(self, row: int) -> None:
+        """The opened messages up to this one are the caller's now."""
+        self._opened_row = row + 1
+
+    def close_opened(self) -> None:
+        self._opened = None
+        self._arm()
+
+    def _not_handed_out(self) -> list[_Waiting]:
+        waiting = list(self._queue)
+        if self._opened is not None and self._opened_row < len(self._opened.part.batch):
+            rest = _without(_rest(self._opened.part, self._opened_row), self.gone)
+            if len(rest.batch):
+                waiting.insert(0, self._opened._replace(part=rest))
+        return waiting
+
+    def drain(self) -> list[tuple[Delivery, BitMap64]]:
+        """What was not handed out; nothing of it is here any more."""
+        waiting = self._not_handed_out()
+        self._queue.clear()
+        self._opened = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return [(item.delivery, offsets_of(item.part)) for item in waiting]
+
+
+def _rest(part: Part, start: int) -> Part:
+    return Part(part.offsets[start:], part.batch.slice(start, len(part.batch)))
+
+
+def _without(part: Part, gone: BitMap64) -> Part:
+    kept = [row for row, offset in enumerate(part.offsets) if int(offset) not in gone]
+    if len(kept) == len(part.batch):
+        return part
+    rows = np.array(kept, dtype=np.int64)
+    return Part(np.asarray(part.offsets, dtype=np.uint64)[rows], part.batch.take(rows))
