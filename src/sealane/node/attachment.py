@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SECOND_US
 from sealane.delivery.subscription import Subscription
-from sealane.errors import Closed, LeaseLost, NotFound
+from sealane.errors import Closed, LeaseLost
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dispatch import Dispatcher
 from sealane.node.owner import PartitionOwner
@@ -111,9 +110,7 @@ class Attachment:
         self.consumer.credit = 0
         self.group.consumers.pop(self.consumer.id, None)
         for partition, lease, offsets in unhandled:
-            # A topic or subscription that was deleted takes nothing back.
-            with suppress(Closed, NotFound):
-                self.release(partition, lease, offsets)
+            self.release(partition, lease, offsets)
         if not self.group.consumers:
             for owner in self.topic.owners:
                 dispatcher = owner.dispatchers.pop(self._position, None)
