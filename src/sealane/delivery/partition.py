@@ -265,7 +265,7 @@ class Partition:
             case Snapshot(state=state):
                 load_partition(self, state)
             case _:
-                subscription = self.subscriptions.get(event.subscription)
+                subscription = self.subscriptions.get(event.subscription) or self.members.get(event.subscription)
                 if subscription is not None:
                     subscription.apply(event)
                     if isinstance(event, Sought):
