@@ -11,19 +11,20 @@ from pyroaring import BitMap64
 from sealane.client.answers import Answers
 from sealane.client.fetched import Fetched
 from sealane.client.message import Message, MessageBatch
-from sealane.errors import Closed
+from sealane.delivery.offsets import span
+from sealane.errors import Closed, LeaseLost
 from sealane.node import Consumer as NodeConsumer
 from sealane.node import Delivery
-from sealane.node.attachment import Attachment
 
 Item = TypeVar("Item", Message, MessageBatch)
-Attach = Callable[[NodeConsumer], Awaitable[Attachment]]
+Attach = Callable[[NodeConsumer], Awaitable[Answers]]
 
 
 MESSAGES_OPENED_AT_ONCE = 256
 """Payloads become Python objects in strides of this many."""
-PATIENCE_SHARE = 0.8
-"""What was fetched ahead and not handed out by this share of its lease goes back, without counting an attempt."""
+PATIENCE_SHARE = 0.5
+"""What was fetched ahead and not handed out by this share of its lease goes back, without counting an attempt. So a
+message that is handed out has at least the rest of its lease left."""
 
 
 class Consumption(Generic[Item]):
@@ -39,21 +40,20 @@ class Consumption(Generic[Item]):
         self._consumer_id = consumer_id
         self._prefetch = prefetch
         self._auto_ack = auto_ack
-        patience_seconds = None if auto_ack else lease_seconds * PATIENCE_SHARE
-        self._fetched = Fetched(patience_seconds, self._give_back, self._make_room)
+        self._fetched = Fetched(lease_seconds * PATIENCE_SHARE, self._give_back, self._make_room)
         self._answers: Answers | None = None
         self._taken = 0
+        self._ended = False
 
     async def open(self) -> Answers:
         """Take part in the subscription; the first step of the iteration does it."""
+        if self._ended:
+            raise Closed("this consumer has ended, as it does when its loop is left; consume again for a new one")
         if self._answers is None:
             fetched = self._fetched
-            consumer = NodeConsumer(
-                self._consumer_id, fetched.deliver, fetched.revoke, fetched.fail, auto_ack=self._auto_ack
-            )
-            attachment = await self._attach(consumer)
-            self._answers = Answers(attachment, auto_ack=self._auto_ack)
-            attachment.add_credit(self._prefetch)
+            consumer = NodeConsumer(self._consumer_id, fetched.deliver, fetched.revoke, fetched.fail)
+            self._answers = await self._attach(consumer)
+            self._answers.attachment.add_credit(self._prefetch)
         return self._answers
 
     def __aiter__(self) -> AsyncIterator[Item]:
@@ -73,8 +73,17 @@ class Consumption(Generic[Item]):
             self._answers.attachment.add_credit(self._taken)
             self._taken = 0
 
+    async def _settle_first(self, answers: Answers, delivery: Delivery, offsets: BitMap64) -> bool:
+        """At most once: the ack is durable before the messages are handed out. False if they are no longer ours."""
+        try:
+            await answers.attachment.ack(delivery.partition, delivery.lease, offsets)
+        except LeaseLost:
+            return False
+        return True
+
     async def close(self) -> None:
         """Take no more; give back what was fetched ahead, without counting an attempt. Idempotent."""
+        self._ended = True
         if self._answers is None:
             return
         self._answers.flush()
@@ -82,10 +91,8 @@ class Consumption(Generic[Item]):
         await self._answers.attachment.detach(unhandled)
 
     async def shut(self) -> None:
-        """The lane closes: answers that come later are refused, and the iteration ends in `Closed`."""
+        """The lane closes: the iteration ends in `Closed`."""
         await self.close()
-        if self._answers is not None:
-            self._answers.close()
         self._fetched.fail(Closed("the lane is closed"))
 
     async def __aenter__(self) -> Self:
@@ -99,7 +106,7 @@ class Consumption(Generic[Item]):
 
 
 class MessageConsumption(Consumption[Message]):
-    """One message at a time."""
+    """One message at a time. With automatic acks each waits for its own to be durable: batches are faster there."""
 
     async def _iterate(self) -> AsyncIterator[Message]:
         answers = await self.open()
@@ -112,6 +119,8 @@ class MessageConsumption(Consumption[Message]):
                 for row, payload in enumerate(part.batch.payloads()):
                     offset = int(offsets[row])
                     if gone and offset in gone:
+                        continue
+                    if self._auto_ack and not await self._settle_first(answers, delivery, span(offset, offset + 1)):
                         continue
                     fetched.handed(row)
                     yield Message(answers, delivery, part, row, offset, payload)
@@ -150,6 +159,9 @@ class BatchConsumption(Consumption[MessageBatch]):
                     parts.append(part)
                     count += len(part.batch)
                 self._make_room(count)
-                yield MessageBatch(answers, delivery, tuple(parts))
+                batch = MessageBatch(answers, delivery, tuple(parts))
+                if self._auto_ack and not await self._settle_first(answers, delivery, batch.lease()[-1]):
+                    continue
+                yield batch
         finally:
             await self.close()

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from sealane.client.answers import Answers
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.producer import Producer
@@ -34,6 +35,8 @@ T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 PREFETCH_DEFAULT = 1_000
+SECONDS_MAX = 100 * 365 * 24 * 3600
+"""A ttl or a delay of more than a century is a mistake, such as milliseconds."""
 
 
 class Lane:
@@ -44,6 +47,8 @@ class Lane:
         self._timeout_seconds = timeout_seconds
         self._coalescers: dict[tuple[str, bool], Coalescer] = {}
         self._consumptions: weakref.WeakSet[Consumption[Any]] = weakref.WeakSet()
+        self._answers: weakref.WeakSet[Answers] = weakref.WeakSet()
+        """Those of consumers that have ended too: what they handed out may still be answered."""
         self._attachments: weakref.WeakSet[Attachment] = weakref.WeakSet()
         self._closed = False
 
@@ -109,6 +114,7 @@ class Lane:
         self._check_open()
 
         async def publish(batch: Batch) -> Receipts:
+            self._check_open()
             return await self._within(self._node.publish(topic, batch), None, "producer")
 
         return Producer(self.row, self.build, publish, self._node.surroundings.entropy(16))
@@ -137,7 +143,7 @@ class Lane:
 
         The subscription is created if it is new, and stays when the loop ends.
         """
-        attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry)
+        attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry, auto_ack)
         ahead = _checked_prefetch(prefetch)
         consumption = MessageConsumption(
             attach, self._consumer_id(), ahead, auto_ack=auto_ack, lease_seconds=lease_seconds
@@ -160,7 +166,9 @@ class Lane:
         retry: Retry | None = None,
     ) -> BatchConsumption:
         """The same in batches of at most `messages_max`, without an object for each message."""
-        attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry)
+        attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry, auto_ack)
+        if messages_max < 1:
+            raise InvalidArgument("messages_max", f"{messages_max} is not at least 1")
         ahead = _checked_prefetch(2 * messages_max if prefetch is None else prefetch)
         consumption = BatchConsumption(
             attach,
@@ -182,16 +190,19 @@ class Lane:
         filter: str | None,
         lease_seconds: float,
         retry: Retry | None,
+        auto_ack: bool,
     ) -> Attach:
         self._check_open()
         config = SubscriptionConfig(mode, lease_seconds, filter, retry or Retry())
 
-        async def attach(consumer: Consumer) -> Attachment:
+        async def attach(consumer: Consumer) -> Answers:
             self._check_open()
             attaching = self._node.attach(topic, subscription, config, start, consumer)
             attachment = await self._within(attaching, None, "consume")
+            answers = Answers(attachment, auto_ack=auto_ack)
             self._attachments.add(attachment)
-            return attachment
+            self._answers.add(answers)
+            return answers
 
         return attach
 
@@ -199,6 +210,7 @@ class Lane:
 
     async def create_topic(self, name: str, *, partitions: int = 1, **config: Any) -> None:
         """Make sure that the topic exists; `config` is as in `TopicConfig`. Raises `AlreadyExists` if it differs."""
+        self._check_open()
         try:
             wanted = msgspec.convert({"partitions": partitions, **config}, TopicConfig)
         except msgspec.ValidationError as error:
@@ -210,25 +222,31 @@ class Lane:
         await self._node.create_topic(name, wanted)
 
     async def configure_topic(self, name: str, **changes: Any) -> None:
+        self._check_open()
         await self._node.configure_topic(name, changes)
 
     async def delete_topic(self, name: str) -> None:
+        self._check_open()
         await self._node.delete_topic(name)
 
     async def topics(self) -> list[str]:
         """The names of all topics but the system's, in order."""
+        self._check_open()
         return sorted(name for name, topic in self._node.topics.items() if not topic.name.startswith("_"))
 
     async def unsubscribe(self, topic: str, subscription: str) -> None:
         """Delete the subscription, and with it its position."""
+        self._check_open()
         await self._node.unsubscribe(topic, subscription)
 
     async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
         """Let the subscription begin again from `start`. Returns the offsets by partition."""
+        self._check_open()
         return await self._node.seek(topic, subscription, start)
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """Its configuration, partitions and subscriptions, as they are now."""
+        self._check_open()
         return describe_topic(self._node.topic(name))
 
     async def redrive(
@@ -242,18 +260,22 @@ class Lane:
         messages_max: int | None = None,
     ) -> RedriveReport:
         """Send a subscription's dead letters back to it, and to it alone; `rate` is in messages a second."""
+        self._check_open()
         return await self._node.redrive(
             topic, subscription, matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max
         )
 
     async def declare_exchange(self, name: str, kind: ExchangeKind = "direct") -> None:
         """Make sure that the exchange exists: `direct`, `topic` (patterns with `*` and `#`) or `fanout`."""
+        self._check_open()
         await self._node.exchanges.declare(name, kind)
 
     async def bind(self, exchange: str, topic: str, routing_key: str = "") -> None:
+        self._check_open()
         await self._node.exchanges.bind(exchange, topic, routing_key)
 
     async def unbind(self, exchange: str, topic: str, routing_key: str = "") -> None:
+        self._check_open()
         await self._node.exchanges.unbind(exchange, topic, routing_key)
 
     # --- building -----------------------------------------------------------------------------------------------------
@@ -278,12 +300,12 @@ class Lane:
         if ttl is not None or delay:
             now_us = self._node.surroundings.clock()
             if ttl is not None:
-                if ttl <= 0:
-                    raise InvalidMessage("ttl", f"{ttl} is not more than 0 seconds")
+                if not 0 < ttl <= SECONDS_MAX:
+                    raise InvalidMessage("ttl", f"{ttl} is not a number of seconds above 0, up to {SECONDS_MAX:,}")
                 expires_us = now_us + round(ttl * SECOND_US)
             if delay:
-                if delay < 0:
-                    raise InvalidMessage("delay", f"{delay} is negative")
+                if not 0 < delay <= SECONDS_MAX:
+                    raise InvalidMessage("delay", f"{delay} is not a number of seconds from 0 to {SECONDS_MAX:,}")
                 deliver_at_us = now_us + round(delay * SECOND_US)
         return Row(payload, key, headers, priority, expires_us, deliver_at_us, id)
 
@@ -293,6 +315,8 @@ class Lane:
     def batches(self, messages: Sequence[bytes] | pa.RecordBatch | pa.Table) -> list[Batch]:
         limits, surroundings = self._node.settings.limits, self._node.surroundings
         if isinstance(messages, pa.RecordBatch | pa.Table):
+            if not messages.num_rows:
+                return []
             return from_arrow(messages, surroundings.stamp(), limits=limits)
         if isinstance(messages, bytes | str):
             raise InvalidArgument("messages", "is one payload; publish_many takes a sequence of them")
@@ -335,6 +359,8 @@ class Lane:
         self._closed = True
         for consumption in list(self._consumptions):
             await consumption.shut()
+        for answers in list(self._answers):
+            answers.close()
         for attachment in list(self._attachments):
             await attachment.end()
 
