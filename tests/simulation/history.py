@@ -54,6 +54,15 @@ class PublishAcked:
 
 
 @dataclass(frozen=True, slots=True)
+class Flushed:
+    """A pipelined producer was told that these are stored; it is not told where."""
+
+    producer: str
+    topic: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PublishRefused:
     """The broker said that nothing was published. (An outcome that no one learnt has no event.)"""
 
@@ -85,6 +94,17 @@ class SessionEnded:
     topic: str
     subscription: str
     session: str
+    leases_end: bool = False
+    """What it had been handed and had not answered went back too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The broker sent these to a consumer, which has not been handed them yet and may never be."""
+
+    subscription: str
+    session: str
+    places: tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +184,8 @@ class Sought:
 
     topic: str
     subscription: str
+    backwards: bool = True
+    """To the beginning: nothing is skipped by it."""
 
 
 # --- transactions ---------------------------------------------------------------------------------------------------
@@ -175,16 +197,22 @@ class TransactionCalled:
     messages: tuple[Message, ...]
     acks: tuple[tuple[str, Place], ...] = ()
     """Subscription and place of each message that it acknowledges."""
+    caller: str = ""
+    """Tells calls under one id apart, which may run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionCommitted:
     id: str
+    caller: str = ""
+    replayed: bool = False
+    """It had been committed before: nothing of this call took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionAborted:
     id: str
+    caller: str = ""
 
 
 # --- the machine ----------------------------------------------------------------------------------------------------
@@ -271,9 +299,11 @@ class Measured:
 Event = (
     PublishCalled
     | PublishAcked
+    | Flushed
     | PublishRefused
     | Subscribed
     | SessionEnded
+    | Fetched
     | Granted
     | Extended
     | AckCalled

@@ -15,11 +15,13 @@ from tests.simulation.history import (
     Dropped,
     Entry,
     Extended,
+    Fetched,
     Granted,
     Logged,
     Nacked,
     Place,
     PublishAcked,
+    PublishCalled,
     SessionEnded,
     Sought,
     Started,
@@ -37,18 +39,31 @@ Held = tuple[str, Place]
 def no_grant_after_confirmed_ack(history: Sequence[Entry]) -> Iterator[str]:
     """Once an ack is confirmed, or a transaction with it committed, the message never comes again, unless one seeks."""
     confirmed: dict[Held, float] = {}
-    acks: dict[str, tuple[Held, ...]] = {}
+    acks: dict[tuple[str, str], tuple[Held, ...]] = {}
     excused = forgetful(history)
+    sought_since: set[Held] = set()
+    """Called before a seek and perhaps confirmed after it: the seek may have come last."""
+    called: set[Held] = set()
     for entry in history:
         event = entry.event
         match event:
+            case AckCalled():
+                held_now = {(event.subscription, place) for place in event.places}
+                called |= held_now
+                sought_since -= held_now
             case AckConfirmed():
-                confirmed.update(((event.subscription, place), entry.at) for place in event.places)
+                holding = [(event.subscription, place) for place in event.places]
+                confirmed.update((held, entry.at) for held in holding if held not in sought_since)
             case TransactionCalled():
-                acks[event.id] = event.acks
-            case TransactionCommitted():
-                confirmed.update((held, entry.at) for held in acks.get(event.id, ()))
+                acks[event.id, event.caller] = event.acks
+                called.update(event.acks)
+                sought_since.difference_update(event.acks)
+            case TransactionCommitted() if not event.replayed:
+                confirmed.update(
+                    (held, entry.at) for held in acks.get((event.id, event.caller), ()) if held not in sought_since
+                )
             case Sought():
+                sought_since |= {h for h in called if (h[1].topic, h[0]) == (event.topic, event.subscription)}
                 for held in [h for h in confirmed if (h[1].topic, h[0]) == (event.topic, event.subscription)]:
                     del confirmed[held]
             case Granted():
@@ -89,33 +104,56 @@ def one_holder(history: Sequence[Entry]) -> Iterator[str]:
                     session, until = holders.pop((event.subscription, place), (event.session, 0.0))
                     if session != event.session and entry.at < until:
                         yield f"{event.session} acknowledged {place} ({event.subscription}) while {session} held it"
+            case TransactionCalled():
+                for held in event.acks:
+                    holders.pop(held, None)
             case Nacked() | AckCalled():
                 for place in event.places:
                     if holders.get((event.subscription, place), ("", 0.0))[0] == event.session:
                         del holders[event.subscription, place]
+                if modes.get((event.places[0].topic, event.subscription)) == "key-shared":
+                    # A nack sends back what was granted beyond it, of the same key, whoever reads it.
+                    for held in [h for h in holders if _same_partition(h, event.subscription, event.places[0])]:
+                        del holders[held]
+            case SessionEnded() if event.leases_end:
+                for held in [h for h, (session, _) in holders.items() if session == event.session]:
+                    del holders[held]
             case Sought():
                 for held in [h for h in holders if (h[1].topic, h[0]) == (event.topic, event.subscription)]:
                     del holders[held]
 
 
+def _same_partition(held: Held, subscription: str, place: Place) -> bool:
+    return held[0] == subscription and held[1][:2] == place[:2]
+
+
 def order_per_partition(history: Sequence[Entry]) -> Iterator[str]:
     """A session gets the plain messages of a partition for the first time in the order of their offsets.
 
-    What another session had fetched ahead may come later, out of turn, once that session has ended.
+    What was fetched ahead and went back, when its session ended or did not get to it in time, comes out of turn.
+    Key-shared subscriptions promise order by key instead.
     """
     messages = published(history)
+    keyed = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Subscribed) and e.mode == "key-shared"}
     highest: dict[tuple[str, str, str, int], int] = {}
+    fetched: Counter[Held] = Counter()
     for entry in history:
         event = entry.event
         match event:
             case Started():
                 highest.clear()
+                fetched.clear()
+            case Fetched():
+                fetched.update((event.subscription, place) for place in event.places)
             case SessionEnded() | Sought():
                 for known in [k for k in highest if k[:2] == (event.topic, event.subscription)]:
                     del highest[known]
             case Granted() if event.attempt == 1 and event.label in messages and messages[event.label].plain:
                 stream = (event.place.topic, event.subscription, event.session, event.place.partition)
-                if event.place.offset <= highest.get(stream, -1):
+                if stream[:2] in keyed:
+                    continue
+                came_back = fetched[event.subscription, event.place] > 1
+                if event.place.offset <= highest.get(stream, -1) and not came_back:
                     yield (
                         f"{event.label} at {event.place} came to {event.session} ({event.subscription}) "
                         f"at {entry.at:.6f}, after offset {highest[stream]}"
@@ -126,6 +164,8 @@ def order_per_partition(history: Sequence[Entry]) -> Iterator[str]:
 def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
     """No message is handed out more often than its subscription allows, but for one more in each later life."""
     limits = {(e.topic, e.subscription): e.attempts_max for _, _, e in history if isinstance(e, Subscribed)}
+    # In key-shared mode a message comes again, without an attempt, when an earlier one of its key has failed.
+    keyed = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Subscribed) and e.mode == "key-shared"}
     count: Counter[Held] = Counter()
     last: dict[Held, tuple[int, int]] = {}
     lives = 0
@@ -153,6 +193,8 @@ def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
                     yield f"{what} was granted after it was found among the dead letters"
                 if event.attempt > limit:
                     yield f"{what} was granted as attempt {event.attempt} of {limit}"
+                elif (event.place.topic, event.subscription) in keyed:
+                    continue
                 elif count[held] > limit + max(0, lives - 1):
                     yield f"{what} was granted {count[held]} times in {lives} lives; {limit} attempts are allowed"
                 life, attempt = last.get(held, (entry.life, 0))
@@ -166,9 +208,10 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
     messages = published(history)
     settled: set[Held] = set()
     gone: set[Place] = set()
-    acks: dict[str, tuple[Held, ...]] = {}
+    acks: dict[tuple[str, str], tuple[Held, ...]] = {}
     places: dict[Place, str] = {}
     made_at: dict[tuple[str, str], int] = {}
+    skipping: set[tuple[str, str]] = set()
     lost = lost_places(history)
     for number, (_, _, event) in enumerate(history):
         match event:
@@ -182,10 +225,12 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
             case Dead():
                 settled.add((event.subscription, event.place))
             case TransactionCalled():
-                acks[event.id] = event.acks
+                acks[event.id, event.caller] = event.acks
                 settled.update(event.acks)
             case TransactionAborted():
-                settled.difference_update(acks.get(event.id, ()))
+                settled.difference_update(acks.get((event.id, event.caller), ()))
+            case TransactionCommitted() if event.replayed:
+                settled.difference_update(acks.get((event.id, event.caller), ()))
             case Dropped():
                 gone.update(event.places)
             case PublishAcked():
@@ -194,12 +239,15 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
                 places.setdefault(event.place, event.label)
             case Subscribed():
                 made_at.setdefault((event.topic, event.subscription), number)
-    acked_at = {
-        place: number
-        for number, (_, _, event) in enumerate(history)
-        if isinstance(event, PublishAcked)
-        for place in event.places
-    }
+            case Sought() if not event.backwards:
+                # As if it were made anew, somewhere further on.
+                made_at[event.topic, event.subscription] = number
+                skipping.add((event.topic, event.subscription))
+    called_at: dict[str, int] = {}
+    for number, (_, _, event) in enumerate(history):
+        if isinstance(event, PublishCalled | TransactionCalled):
+            for known in event.messages:
+                called_at.setdefault(known.label, number)
     subscriptions = {(e.topic, e.subscription): e for _, _, e in history if isinstance(e, Subscribed)}
     for _, _, drained in history:
         if not isinstance(drained, Drained):
@@ -214,7 +262,8 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
             if subscribed.only_key is not None and message.key != subscribed.only_key:
                 continue
             made = made_at[drained.topic, drained.subscription]
-            if not subscribed.from_start and acked_at.get(place, -1) < made:
+            selective = not subscribed.from_start or (drained.topic, drained.subscription) in skipping
+            if selective and called_at.get(label, -1) < made:
                 continue
             held = (drained.subscription, place)
             if held not in settled and place not in gone and place not in drained.in_flight and not lost(place):
@@ -231,3 +280,33 @@ def filters_hold(history: Sequence[Entry]) -> Iterator[str]:
             message = messages.get(event.label)
             if wanted is not None and message is not None and message.key != wanted:
                 yield f"{event.label} with key {message.key!r} came to {event.subscription}, which takes {wanted!r}"
+
+
+def exclusive_has_one_reader(history: Sequence[Entry]) -> Iterator[str]:
+    """Of an exclusive subscription's consumers the next is served only when the one before has begun to leave."""
+    exclusive = {
+        (e.topic, e.subscription) for _, _, e in history if isinstance(e, Subscribed) and e.mode == "exclusive"
+    }
+    reader: dict[tuple[str, str], str] = {}
+    for entry in history if exclusive else ():
+        event = entry.event
+        match event:
+            case Started():
+                reader.clear()
+            case SessionEnded():
+                if reader.get((event.topic, event.subscription)) == event.session:
+                    del reader[event.topic, event.subscription]
+            case Granted() if (event.place.topic, event.subscription) in exclusive:
+                served = reader.setdefault((event.place.topic, event.subscription), event.session)
+                if served != event.session:
+                    yield f"{event.label} at {event.place} came to {event.session} while {served} was the one reader"
+
+
+def dead_letters_once(history: Sequence[Entry]) -> Iterator[str]:
+    """A message is among the dead letters of a subscription once, unless the subscription was moved back."""
+    sought = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Sought)}
+    excused = forgetful(history)
+    count = Counter((e.subscription, e.place) for _, _, e in history if isinstance(e, Dead))
+    for (subscription, place), times in count.items():
+        if times > 1 and (place.topic, subscription) not in sought and place[:2] not in excused:
+            yield f"{place} is {times} times among the dead letters of {subscription}"

@@ -17,6 +17,7 @@ from tests.simulation.history import (
     Nacked,
     Place,
     PublishAcked,
+    SessionEnded,
     Sought,
     Started,
     Subscribed,
@@ -63,6 +64,8 @@ class _Keys:
         }
         self.dead = {(e.subscription, e.place) for _, _, e in history if isinstance(e, Dead)}
         self.excused = forgetful(history)
+        self.skipping: set[tuple[str, str]] = set()
+        """Subscriptions that were moved forwards: what they skip cannot be told from outside."""
         self.lanes: defaultdict[Lane, _State] = defaultdict(_State)
         self.keys: dict[Place, str] = {}
 
@@ -73,12 +76,13 @@ class _Keys:
         return Lane(place.topic, subscription, place.partition, key)
 
     def publish(self, place: Place, message: Message) -> None:
-        if message.key is None:
+        if message.key is None or place in self.keys:
             return
         self.keys[place] = message.key
         for (topic, subscription), subscribed in self.shared.items():
             ordered = message.plain and not message.may_expire and (subscription, place) not in self.dead
             wanted = subscribed.from_start and subscribed.only_key in (None, message.key)
+            wanted = wanted and (topic, subscription) not in self.skipping
             if topic == place.topic and ordered and wanted:
                 state = self.lanes[Lane(topic, subscription, place.partition, message.key)]
                 if place.offset not in state.seen:
@@ -103,7 +107,10 @@ class _Keys:
             return
         state = self.lanes[lane]
         # A lease that ran out may or may not have been noticed by the node yet: nothing is claimed about it.
-        state.held = {offset: holder for offset, holder in state.held.items() if at < holder[1]}
+        # With it those beyond it went back.
+        over = min((offset for offset, (_, until) in state.held.items() if until <= at), default=None)
+        if over is not None:
+            state.held = {offset: holder for offset, holder in state.held.items() if offset < over}
         what = f"key {message.key!r}: {event.label} at {event.place} came to {event.session} at {at:.6f}"
         others = {session for session, _ in state.held.values() if session != event.session}
         if others:
@@ -141,6 +148,11 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
                 for place in event.places:
                     if lane := keys.lane(event.subscription, place):
                         keys.go_back(lane, [offset for offset in keys.lanes[lane].held if offset >= place.offset])
+            case SessionEnded() if event.leases_end:
+                for state in keys.lanes.values():
+                    first = min((o for o, (session, _) in state.held.items() if session == event.session), default=None)
+                    if first is not None:
+                        state.held = {offset: holder for offset, holder in state.held.items() if offset < first}
             case Started():
                 for lane, state in keys.lanes.items():
                     keys.go_back(lane, list(state.held))
@@ -148,5 +160,7 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
                 for state in keys.lanes.values():
                     state.held.clear()
             case Sought():
+                if not event.backwards:
+                    keys.skipping.add((event.topic, event.subscription))
                 for lane in [k for k in keys.lanes if k[:2] == (event.topic, event.subscription)]:
                     del keys.lanes[lane]

@@ -9,6 +9,7 @@ from tests.simulation.history import (
     Damaged,
     DeclaredLost,
     Entry,
+    Flushed,
     Granted,
     Logged,
     LogRead,
@@ -18,10 +19,14 @@ from tests.simulation.history import (
     PublishAcked,
     PublishCalled,
     PublishRefused,
+    Sought,
     TransactionAborted,
     TransactionCalled,
     TransactionCommitted,
 )
+
+COORDINATOR = "_transactions"
+"""The topic whose journal remembers which transactions are done."""
 
 
 def no_acknowledged_loss(history: Sequence[Entry]) -> Iterator[str]:
@@ -41,6 +46,23 @@ def no_acknowledged_loss(history: Sequence[Entry]) -> Iterator[str]:
                 yield f"{label} was acknowledged at {place} (at {entry.at:.6f}) and is not in the log"
             elif found.label != label:
                 yield f"{label} was acknowledged at {place} (at {entry.at:.6f}) and {found.label} is there"
+    yield from _flushed_loss(history, lost)
+
+
+def _flushed_loss(history: Sequence[Entry], lost: lost_places) -> Iterator[str]:
+    """What a producer flushed is somewhere in its topic, unless some of that was trimmed or damaged."""
+    whole: dict[str, bool] = {}
+    seen: set[tuple[str, str]] = set()
+    for _, _, event in history:
+        if isinstance(event, LogRead):
+            whole[event.topic] = whole.get(event.topic, True) and event.start == 0
+        elif isinstance(event, Logged | Granted):
+            seen.add((event.place.topic, event.label))
+    for entry in history:
+        if isinstance(entry.event, Flushed) and whole.get(entry.event.topic, False) and not lost.any:
+            for label in entry.event.labels:
+                if (entry.event.topic, label) not in seen:
+                    yield f"{label} was flushed (at {entry.at:.6f}) and is not in the log of {entry.event.topic}"
 
 
 def damage_is_declared_only_after_damage(history: Sequence[Entry]) -> Iterator[str]:
@@ -71,6 +93,8 @@ def nothing_invented(history: Sequence[Entry]) -> Iterator[str]:
                 refused.update(in_transaction.get(event.id, ()))
             case PublishAcked():
                 acknowledged.update(event.labels)
+            case TransactionCommitted():
+                acknowledged.update(in_transaction.get(event.id, ()))
     for entry in history:
         event = entry.event
         if not isinstance(event, Granted | Logged):
@@ -125,37 +149,61 @@ def producer_order(history: Sequence[Entry]) -> Iterator[str]:
 
 def transactions_all_or_nothing(history: Sequence[Entry]) -> Iterator[str]:
     """A transaction's messages are all in the log, once, or none is; the outcome its caller was told is true."""
-    called: dict[str, TransactionCalled] = {}
-    committed: set[str] = set()
-    aborted: set[str] = set()
+    called: dict[str, list[TransactionCalled]] = defaultdict(list)
+    told: dict[str, set[str]] = defaultdict(set)
     count: Counter[str] = Counter()
     ends_read = False
     lost = lost_places(history)
     for _, _, event in history:
         match event:
             case TransactionCalled():
-                called[event.id] = event
+                called[event.id].append(event)
             case TransactionCommitted():
-                committed.add(event.id)
+                told[event.id].add("committed")
             case TransactionAborted():
-                aborted.add(event.id)
+                told[event.id].add("aborted")
             case Logged():
                 count[event.label] += 1
             case LogRead():
                 ends_read = True
     if not ends_read:
         return
-    for id, transaction in called.items():
-        found = {message.label: count[message.label] for message in transaction.messages}
+    again = _came_again(history)
+    for id, calls in called.items():
+        found = {message.label: count[message.label] for message in calls[0].messages}
         missing = [label for label, times in found.items() if not times]
-        if repeated := [label for label, times in found.items() if times > 1]:
+        repeated = [label for label, times in found.items() if times > 1]
+        if repeated and not any(topic == COORDINATOR for topic, _ in forgetful(history)):
             yield f"transaction {id}: {', '.join(repeated)} became visible more than once"
         elif missing and len(missing) < len(found) and not lost.any:
             yield f"transaction {id}: half of it is there; {', '.join(missing)} is not"
-        elif missing and id in committed and not lost.any:
+        elif missing and "committed" in told[id] and not lost.any:
             yield f"transaction {id} was committed and {', '.join(missing)} is not there"
-        elif found and not missing and id in aborted and id not in committed:
+        elif found and not missing and "committed" not in told[id] and len(calls) == 1 and "aborted" in told[id]:
             yield f"transaction {id} was aborted and {', '.join(found)} is there"
+        elif found and not missing and len(calls) == 1:
+            for subscription, place in calls[0].acks:
+                if (id, subscription, place) in again:
+                    yield f"transaction {id} is in the log, and {place}, which it acknowledged, came again"
+
+
+def _came_again(history: Sequence[Entry]) -> set[tuple[str, str, Place]]:
+    """What transactions acknowledged and was granted in a later life, though nobody sought."""
+    excused = forgetful(history)
+    waiting: dict[tuple[str, Place], tuple[str, int]] = {}
+    found: set[tuple[str, str, Place]] = set()
+    for _, life, event in history:
+        match event:
+            case TransactionCalled():
+                waiting.update((held, (event.id, life)) for held in event.acks)
+            case Sought():
+                for held in [h for h in waiting if (h[1].topic, h[0]) == (event.topic, event.subscription)]:
+                    del waiting[held]
+            case Granted() if (event.subscription, event.place) in waiting and event.place[:2] not in excused:
+                id, since = waiting[event.subscription, event.place]
+                if life > since:
+                    found.add((id, event.subscription, event.place))
+    return found
 
 
 def memory_bounded(history: Sequence[Entry]) -> Iterator[str]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from tests.simulation.history import Entry
 from tests.simulation.oracle_delivery import (
     attempts_within_limit,
+    dead_letters_once,
     everything_settles,
+    exclusive_has_one_reader,
     filters_hold,
     no_grant_after_confirmed_ack,
     one_holder,
@@ -41,7 +43,9 @@ ORACLES: tuple[Oracle, ...] = (
     one_holder,
     order_per_partition,
     order_per_key,
+    exclusive_has_one_reader,
     attempts_within_limit,
+    dead_letters_once,
     everything_settles,
     filters_hold,
     memory_bounded,

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
+from tests.simulation.broker_subject import BrokerSubject
 from tests.simulation.engine_subject import EngineSubject, draw_engine
 from tests.simulation.oracles import Violation
 from tests.simulation.scenario import Scenario
 from tests.simulation.toy import ToyQueue, draw_toy
+from tests.simulation.workload import draw_broker
 from tests.simulation.world import Report, SubjectFactory, World
 
 WALL_SECONDS_MAX = 60
@@ -32,6 +34,7 @@ class ScenarioKind:
 SCENARIOS: dict[str, ScenarioKind] = {
     "toy": ScenarioKind(draw_toy, ToyQueue, usual=False),
     "engine": ScenarioKind(draw_engine, EngineSubject),
+    "broker": ScenarioKind(draw_broker, BrokerSubject),
 }
 
 

@@ -16,6 +16,8 @@ from tests.simulation.history import (
     Dropped,
     Entry,
     Extended,
+    Fetched,
+    Flushed,
     Granted,
     Logged,
     LogRead,
@@ -122,6 +124,7 @@ BAD_NO_ACKNOWLEDGED_LOSS = [
     [called("a"), acked("a", 0), *logged(None)],
     [called("a"), acked("a", 0), *logged()],
     [called("a"), called("b"), acked("a", 0), *logged("b")],
+    [called("a"), Flushed("p", "t", ("a",)), *logged()],
 ]
 
 
@@ -269,7 +272,32 @@ def test_priorities_redeliveries_and_what_went_back_may_come_out_of_turn():
     assert not broken(called("a", "b"), granted("b", 1), granted("a", 0, attempt=2))
     assert not broken(called("a", "b"), granted("b", 1), SessionEnded("t", "s", "d"), granted("a", 0))
     assert not broken(called("a", "b"), granted("b", 1), Started(), granted("a", 0))
+    sent_twice = [Fetched("s", "d", (at(0),)), Fetched("s", "c", (at(1),)), Fetched("s", "c", (at(0),))]
+    assert not broken(called("a", "b"), *sent_twice, granted("b", 1), granted("a", 0))
     assert not broken(called("a", "b"), granted("b", 1), granted("a", 0, session="d"))
+
+
+EXCLUSIVE = Subscribed("t", "s", mode="exclusive")
+
+BAD_EXCLUSIVE_HAS_ONE_READER = [
+    [EXCLUSIVE, called("a", "b"), granted("a", 0), granted("b", 1, session="d")],
+]
+
+
+def test_an_exclusive_subscription_goes_to_the_next_reader_when_one_leaves_or_the_process_ends():
+    for between in (SessionEnded("t", "s", "c"), Started()):
+        assert not broken(EXCLUSIVE, called("a", "b"), granted("a", 0), between, granted("b", 1, session="d"))
+    assert not broken(SUBSCRIBED, called("a", "b"), granted("a", 0), granted("b", 1, session="d"))
+
+
+BAD_DEAD_LETTERS_ONCE = [
+    [SUBSCRIBED, called("a"), Dead("s", at(0), 2), Dead("s", at(0), 2)],
+]
+
+
+def test_a_message_may_die_again_after_a_seek():
+    assert not broken(SUBSCRIBED, called("a"), Dead("s", at(0), 2), Sought("t", "s"), Dead("s", at(0), 2))
+    assert not broken(SUBSCRIBED, called("a"), Dead("s", at(0), 2), Dead("other", at(0), 2))
 
 
 KEY_SHARED = Subscribed("t", "s", mode="key-shared")

@@ -1,0 +1,45 @@
+"""What an operator of a simulated broker does: seek, and make and delete topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sealane.errors import AlreadyExists, StorageFull, SubscriptionNotFound, TopicNotFound
+from sealane.node.starts import Start
+from tests.simulation.history import Sought
+from tests.simulation.scenario import Step
+
+if TYPE_CHECKING:
+    from tests.simulation.broker_subject import Broker
+
+
+class Operating:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def seek(self, step: Step) -> None:
+        args, broker = step.args, self._broker
+        topic = broker.node.topic(args["topic"])
+        start: Start = args["to"]
+        if args["to"] == "offset":
+            start = {owner.key.partition: args["offset"] for owner in topic.owners}
+        # Noted before and after: it takes effect somewhere in between, or perhaps not at all.
+        sought = Sought(broker.topic_name(topic), args["subscription"], backwards=args["to"] == "earliest")
+        broker.record(sought)
+        try:
+            await broker.lane.seek(args["topic"], args["subscription"], start)
+        except (StorageFull, SubscriptionNotFound):
+            return
+        broker.record(sought)
+
+    async def create(self, step: Step) -> None:
+        try:
+            await self._broker.lane.create_topic(step.args["topic"])
+        except (AlreadyExists, StorageFull):
+            return
+
+    async def delete(self, step: Step) -> None:
+        try:
+            await self._broker.lane.delete_topic(step.args["topic"])
+        except TopicNotFound:
+            return
