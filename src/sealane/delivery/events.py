@@ -26,6 +26,11 @@ class Published(msgspec.Struct, frozen=True, array_like=True, tag=1):
     only: str | None = None
     """The one subscription that it is for; the others pass over it."""
 
+    @property
+    def lasting(self) -> bool:
+        """Whether a fold needs it. That a plain batch is there is known from the end of the log."""
+        return not self.plain or self.ids is not None or self.producer is not None
+
 
 class Subscribed(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """A subscription exists from here on, and has everything below `floor` behind it."""

@@ -102,21 +102,25 @@ class Attachment:
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    async def detach(self, unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
+    def leave(self, unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
         """Take no more messages, and give the unhandled ones back: (partition, lease, offsets)."""
-        if not self._attached:
-            return
-        self._attached = False
         self.consumer.credit = 0
         self.group.consumers.pop(self.consumer.id, None)
         for partition, lease, offsets in unhandled:
             self.release(partition, lease, offsets)
+        self._wake()
+
+    async def detach(self) -> None:
+        """Leave, and let go of what only this consumer needed."""
+        if not self._attached:
+            return
+        self._attached = False
+        self.leave()
         if not self.group.consumers:
             for owner in self.topic.owners:
                 dispatcher = owner.dispatchers.pop(self._position, None)
                 if dispatcher is not None:
                     await dispatcher.close()
-        self._wake()
         if not any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers()):
             await self.end()
 

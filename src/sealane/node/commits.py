@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sealane.delivery.events import Event
+from sealane.delivery.events import Event, Published
 from sealane.delivery.partition import Publication
 from sealane.engine import Append, Engine
 
@@ -30,12 +30,14 @@ class Staged:
 
 def stage(owner: PartitionOwner, publication: Publication | None = None, planned: Sequence[Event] = ()) -> Staged:
     """Prepare an owner's share: what it publishes, what else happens, and what waited for a commit."""
-    batch = None if publication is None else publication.batch
-    if publication is not None:
-        planned = [*publication.events, *planned]
     riding = owner.take_waiting()
-    append = owner.append(batch, publication.base if publication else 0, [*riding, *planned])
-    return Staged(owner, append, planned, riding, visible=owner.core.end + (len(batch) if batch else 0))
+    if publication is None or publication.batch is None:
+        append = owner.append(None, 0, [*riding, *planned])
+        return Staged(owner, append, planned, riding, owner.core.end)
+    planned = [*publication.events, *planned]
+    lasting = [event for event in planned if not isinstance(event, Published) or event.lasting]
+    append = owner.append(publication.batch, publication.base, [*riding, *lasting])
+    return Staged(owner, append, planned, riding, publication.base + len(publication.batch))
 
 
 def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[None]:

@@ -21,6 +21,9 @@ log = logging.getLogger("sealane.node")
 
 KEYED_READY_MAX = 100_000
 """A key-shared subscription stops scanning ahead here: behind a blocked key it would otherwise read the whole log."""
+LOOK_AHEAD_BATCHES = 1_000
+"""How many batches are looked into before a grant for messages that are more urgent than those found already. Batches
+of the usual priority cost nothing; behind more than this many others an urgent message waits for the next grant."""
 
 
 class Dispatcher:
@@ -73,6 +76,7 @@ class Dispatcher:
         owner, subscription = self._owner, self._subscription
         if not subscription.backlog.has_ready(consumer.id):
             await self._scan(consumer)
+        await self._look_ahead()
         if consumer.credit <= 0 or consumer.id not in self._group.consumers:
             return False
         count = min(consumer.credit, max(1, owner.settings.delivery_bytes_max // owner.message_bytes))
@@ -101,21 +105,37 @@ class Dispatcher:
 
     async def _scan(self, consumer: Consumer) -> None:
         """Look further along the log until something is ready for this consumer, or there is no more."""
-        owner, subscription = self._owner, self._subscription
+        subscription = self._subscription
         while not subscription.backlog.has_ready(consumer.id):
-            needed = owner.core.advance(subscription, self._group.name)
-            if needed is None:
-                return
             if subscription.config.mode == "key-shared" and subscription.backlog.ready_count() >= KEYED_READY_MAX:
                 return
-            stored = await owner.fetch(needed)
-            if subscription.scanned != needed:
-                continue  # A seek came in between.
-            if stored is None or stored.base > needed:
-                owner.lose(needed, stored.base if stored else owner.core.visible)
-                subscription.scanned = max(subscription.scanned, stored.base if stored else owner.core.visible)
-                continue
+            if not await self._scan_batch():
+                return
+
+    async def _look_ahead(self) -> None:
+        """Let what has another priority be known before less urgent messages are granted."""
+        core, subscription = self._owner.core, self._subscription
+        if subscription.config.mode == "key-shared":
+            return
+        for _ in range(LOOK_AHEAD_BATCHES):
+            if not core.unplain or core.unplain.max() < subscription.scanned or not await self._scan_batch():
+                return
+
+    async def _scan_batch(self) -> bool:
+        """Scan as far as that needs no data, and then the batch that does. False at the end of the log."""
+        owner, subscription = self._owner, self._subscription
+        needed = owner.core.advance(subscription, self._group.name)
+        if needed is None:
+            return False
+        stored = await owner.fetch(needed)
+        if subscription.scanned != needed:
+            return True  # A seek came in between.
+        if stored is None or stored.base > needed:
+            owner.lose(needed, stored.base if stored else owner.core.visible)
+            subscription.scanned = max(subscription.scanned, stored.base if stored else owner.core.visible)
+        else:
             owner.note(subscription, owner.core.scan(subscription, stored.base, stored.batch, owner.clock()))
+        return True
 
     async def _send(
         self, consumer: Consumer, grant: Granted, offsets: BitMap64, attempts: tuple[tuple[BitMap64, int], ...]

@@ -5,16 +5,15 @@ Layout of sealed bytes: u8 version, u32 key id (little-endian), 16 random bytes 
 
 from __future__ import annotations
 
+import hmac
 import struct
 from collections.abc import Callable
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sealane.errors import CorruptData, FormatTooNew
-from sealane.security.keys import KEY_BYTES, Keyring
+from sealane.security.keys import Keyring
 
 SEAL_VERSION = 1
 SALT_BYTES = 16
@@ -75,4 +74,6 @@ class Sealer:
 
 
 def _derive(domain_key: bytes, salt: bytes) -> bytes:
-    return HKDF(hashes.SHA256(), KEY_BYTES, salt, _INFO).derive(domain_key)
+    """HKDF-SHA256 (RFC 5869) for one block of output, which is two HMACs: half the time of building an HKDF object."""
+    pseudorandom_key = hmac.digest(salt, domain_key, "sha256")
+    return hmac.digest(pseudorandom_key, _INFO + b"\x01", "sha256")

@@ -25,10 +25,6 @@ from sealane.errors import SealaneError, StorageError
 from sealane.security.keys import Keyring, WrappedKey
 from sealane.security.sealing import Sealer
 
-BYTES_PER_SECOND_MAX = 64 << 20
-"""Bytes read and written a second by default: what any disk spares easily. A node that writes faster than this for long
-grows its log, and shrinks it once it has time."""
-
 NICENESS = 10
 """The helper yields the processor to everything of normal priority."""
 
@@ -69,7 +65,7 @@ class InlineCompactor:
 class ProcessCompactor:
     """Compacts in a helper process that is niced, throttled, and started anew for each plan."""
 
-    def __init__(self, location: str, keyring: Keyring, *, bytes_per_second_max: int | None = BYTES_PER_SECOND_MAX):
+    def __init__(self, location: str, keyring: Keyring, *, bytes_per_second_max: int | None = None):
         self._location = location
         self._keyring = keyring
         self._bytes_per_second_max = bytes_per_second_max

@@ -101,7 +101,11 @@ class LocalEngine:
         if callable(compactor):
             compactor = compactor(start.files, start.sealer)
         elif compactor is None and isinstance(start.files, DiskFiles):
-            compactor = ProcessCompactor(start.files.location, start.sealer.keyring)
+            compactor = ProcessCompactor(
+                start.files.location,
+                start.sealer.keyring,
+                bytes_per_second_max=settings.compaction_bytes_per_second_max,
+            )
         self.housekeeping = Housekeeping(
             start.files,
             settings,

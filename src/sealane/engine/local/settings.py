@@ -61,6 +61,10 @@ class StorageSettings:
     compaction_segments_min: int = 4
     """How many closed segments gather before they are compacted: more give larger files, fewer free space sooner."""
 
+    compaction_bytes_per_second_max: int = 64 * MiB
+    """What compaction reads and writes in a second: any disk spares it. A node that writes faster for long grows its
+    log, and shrinks it once it has time."""
+
     def __post_init__(self) -> None:
         if self.segment_bytes < SEGMENT_BYTES_MIN:
             raise InvalidArgument("storage.segment_bytes", f"is {self.segment_bytes:,}, at least {SEGMENT_BYTES_MIN:,}")
@@ -77,6 +81,12 @@ class StorageSettings:
             )
         if self.commit not in ("auto", "inline", "thread"):
             raise InvalidArgument("storage.commit", f"is {self.commit!r}, must be 'auto', 'inline' or 'thread'")
-        for name in ("group_bytes_max", "tail_bytes_max", "open_files_max", "compaction_segments_min"):
+        for name in (
+            "group_bytes_max",
+            "tail_bytes_max",
+            "open_files_max",
+            "compaction_segments_min",
+            "compaction_bytes_per_second_max",
+        ):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"storage.{name}", "must be at least 1")
