@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -25,6 +26,34 @@ MESSAGES_OPENED_AT_ONCE = 256
 PATIENCE_SHARE = 0.5
 """What was fetched ahead and not handed out by this share of its lease goes back, without counting an attempt. So a
 message that is handed out has at least the rest of its lease left."""
+
+
+class Loop(Generic[Item]):
+    """What `async for` steps through. The loop may be left in ways that its iterator is not told of, by `break` or an
+    exception: then this object is dropped, and what was fetched ahead goes back in that moment.
+    """
+
+    __slots__ = ("_items", "_leave")
+
+    def __init__(self, leave: Callable[[], None], items: AsyncGenerator[Item, None]) -> None:
+        self._leave = leave
+        self._items: AsyncGenerator[Item, None] = items
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        return await self._items.__anext__()
+
+    async def aclose(self) -> None:
+        await self._items.aclose()
+
+    def __del__(self) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return  # Collected on another thread or after the loop's end: the generator's own end does it.
+        self._leave()
 
 
 class Consumption(Generic[Item]):
@@ -56,10 +85,10 @@ class Consumption(Generic[Item]):
             self._answers.attachment.add_credit(self._prefetch)
         return self._answers
 
-    def __aiter__(self) -> AsyncIterator[Item]:
-        return self._iterate()
+    def __aiter__(self) -> Loop[Item]:
+        return Loop(self.leave, self._iterate())
 
-    def _iterate(self) -> AsyncIterator[Item]:
+    def _iterate(self) -> AsyncGenerator[Item, None]:
         raise NotImplementedError
 
     def _give_back(self, delivery: Delivery, offsets: BitMap64) -> None:
@@ -81,14 +110,21 @@ class Consumption(Generic[Item]):
             return False
         return True
 
-    async def close(self) -> None:
+    def leave(self) -> None:
         """Take no more; give back what was fetched ahead, without counting an attempt. Idempotent."""
-        self._ended = True
-        if self._answers is None:
+        if self._ended:
             return
-        self._answers.flush()
-        unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
-        await self._answers.attachment.detach(unhandled)
+        self._ended = True
+        if self._answers is not None:
+            self._answers.flush()
+            unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
+            self._answers.attachment.leave(unhandled)
+
+    async def close(self) -> None:
+        """Leave, and return when nothing of this consumer is left in the node but what it has handed out."""
+        self.leave()
+        if self._answers is not None:
+            await self._answers.attachment.detach()
 
     async def shut(self) -> None:
         """The lane closes: the iteration ends in `Closed`."""
@@ -108,7 +144,7 @@ class Consumption(Generic[Item]):
 class MessageConsumption(Consumption[Message]):
     """One message at a time. With automatic acks each waits for its own to be durable: batches are faster there."""
 
-    async def _iterate(self) -> AsyncIterator[Message]:
+    async def _iterate(self) -> AsyncGenerator[Message, None]:
         answers = await self.open()
         fetched = self._fetched
         try:
@@ -146,7 +182,7 @@ class BatchConsumption(Consumption[MessageBatch]):
         super().__init__(attach, consumer_id, prefetch, auto_ack=auto_ack, lease_seconds=lease_seconds)
         self._messages_max = messages_max
 
-    async def _iterate(self) -> AsyncIterator[MessageBatch]:
+    async def _iterate(self) -> AsyncGenerator[MessageBatch, None]:
         answers = await self.open()
         fetched = self._fetched
         try:

@@ -96,9 +96,10 @@ class Attachment:
     def release(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
         """Give back messages that were not handled: ready at once for others, no attempt counted."""
         for owner, subscription in self._reader(partition):
-            event = subscription.release(lease, offsets)
-            if event is not None:
-                owner.note(subscription, [event])
+            released = subscription.release(lease, offsets)
+            if released:
+                owner.revoked(subscription, released)
+                owner.note(subscription, released)
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
@@ -117,8 +118,9 @@ class Attachment:
         self._attached = False
         self.leave()
         if not self.group.consumers:
-            for owner in self.topic.owners:
-                dispatcher = owner.dispatchers.pop(self._position, None)
+            # All of them leave before the first wait: a consumer that comes meanwhile must find none of them.
+            leaving = [owner.dispatchers.pop(self._position, None) for owner in self.topic.owners]
+            for dispatcher in leaving:
                 if dispatcher is not None:
                     await dispatcher.close()
         if not any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers()):
