@@ -152,23 +152,28 @@ class Subscription:
             later |= unknown
         return later
 
-    def release(self, lease: int, offsets: BitMap64 | None) -> Released | None:
-        """Give back unhandled messages: ready at once, no attempt counted."""
+    def release(self, lease: int, offsets: BitMap64 | None) -> list[SubscriptionEvent]:
+        """Give back unhandled messages: ready at once, no attempt counted.
+
+        In key-shared mode what was granted beyond them, of the same keys, is released too.
+        """
         held = self.leases.held(lease, offsets)
         if not held:
-            return None
+            return []
+        later = self._granted_beyond(held)
+        events = [self._release(lease, held)]
+        if later:
+            events.extend(self._release_everywhere(later))
+        return events
+
+    def _release(self, lease: int, held: BitMap64) -> SubscriptionEvent:
         event = Released(self.name, lease, pack(held))
         self.apply(event)
         return event
 
     def _release_everywhere(self, offsets: BitMap64) -> list[SubscriptionEvent]:
-        events: list[SubscriptionEvent] = []
-        for lease in list(self.leases.by_id.values()):
-            if lease.offsets.intersect(offsets):
-                event = self.release(lease.id, offsets)
-                if event is not None:
-                    events.append(event)
-        return events
+        held = [(lease.id, these) for lease in self.leases.by_id.values() if (these := lease.offsets & offsets)]
+        return [self._release(lease, these) for lease, these in held]
 
     def extend(self, lease: int, deadline_us: int) -> Extended | None:
         if lease not in self.leases.by_id:

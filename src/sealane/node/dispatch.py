@@ -153,9 +153,10 @@ class Dispatcher:
         finally:
             if not sent:
                 # The consumer left, or this dispatcher was closed: nobody has seen the messages.
-                event = self._subscription.release(grant.lease, None)
-                if event is not None:
-                    self._owner.note(self._subscription, [event])
+                released = self._subscription.release(grant.lease, None)
+                if released:
+                    self._owner.revoked(self._subscription, released)
+                    self._owner.note(self._subscription, released)
 
     def _delivery(self, grant: Granted, parts: list[Part], attempts: tuple[tuple[BitMap64, int], ...]) -> Delivery:
         owner = self._owner

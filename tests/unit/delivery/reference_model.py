@@ -171,7 +171,8 @@ class Model:
             message.place = READY
 
     def release(self, lease: int, offsets: Iterable[int] | None) -> None:
-        for message in self.held(lease, offsets):
+        released = self.held(lease, offsets)
+        for message in [*released, *self._later(released, keys_known=True)]:
             self._give_back(message)
 
     def extend(self, lease: int, deadline_us: int) -> None:

@@ -176,9 +176,9 @@ class SmallQueue:
         return [*events]
 
     def release(self, *offsets: int, name: str = "billing") -> None:
-        event = self[name].release(self.lease_of(offsets[0], name), bitmap(*offsets))
-        assert event is not None
-        self.record(event)
+        events = self[name].release(self.lease_of(offsets[0], name), bitmap(*offsets))
+        assert events
+        self.record(*events)
         self.check()
 
     def end_connection(self, consumer: str, name: str = "billing") -> list[Event]:

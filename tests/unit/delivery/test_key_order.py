@@ -105,6 +105,26 @@ def test_what_is_before_a_waiting_message_is_not_held_up(queue: SmallQueue) -> N
     assert queue.grant("ann") == [1, 2]
 
 
+def test_a_release_brings_later_messages_of_the_key_back_from_every_lease(queue: SmallQueue) -> None:
+    keyed(queue, "abaa")
+    queue.grant("ann", 3)
+    queue.grant("ann", 1)
+    queue.release(2)
+    assert sorted(queue["billing"].leases.outstanding) == [0, 1]
+    assert queue.grant("ann", 9) == [2, 3]
+
+
+def test_no_prefix_of_the_journal_lets_two_consumers_hold_a_key(queue: SmallQueue) -> None:
+    keyed(queue, "a")
+    keyed(queue, "a")
+    queue.grant("http", 2, bound=False)
+    queue.release(0)
+    queue.restart()
+    queue.partition.scan(queue["billing"], *queue.log[0], queue.now_us)
+    assert queue["billing"].grant("ann", 9, lease_from=9, now_us=queue.now_us)
+    assert [lease.consumer for lease in queue["billing"].leases.by_id.values()] == ["ann"]
+
+
 def test_a_dead_message_holds_its_key_until_it_is_buried() -> None:
     queue = SmallQueue()
     queue.subscribe(mode="key-shared", retry=Retry(attempts_max=1))

@@ -130,8 +130,7 @@ class DeliveryMachine(RuleBasedStateMachine):
                 self.queue.record(*subscription.fail(lease, chosen, now_us, cause="nack", delay_us=delay_us))
             case "release":
                 model.release(lease, offsets)
-                released = subscription.release(lease, chosen)
-                self.queue.record(*([released] if released else []))
+                self.queue.record(*subscription.release(lease, chosen))
             case "extend":
                 deadline_us = now_us + data.draw(st.sampled_from([1, SECOND, 60 * SECOND]))
                 model.extend(lease, deadline_us)

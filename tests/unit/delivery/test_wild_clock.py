@@ -84,9 +84,7 @@ class Chaos:
             case 2:
                 self.queue.record(*billing.fail(lease.id, some, self.queue.now_us, cause="nack"))
             case 3:
-                released = billing.release(lease.id, some)
-                assert released is not None
-                self.queue.record(released)
+                self.queue.record(*billing.release(lease.id, some))
 
     def jump(self) -> None:
         self.queue.wait(self.rng.choice([0, 0.001, 0.5, 1, 31, -0.5, -1, -20]))
