@@ -197,7 +197,7 @@ class Lane:
 
         async def attach(consumer: Consumer) -> Answers:
             self._check_open()
-            attaching = self._node.attach(topic, subscription, config, start, consumer)
+            attaching = self._node.attach(topic, subscription, config, start, consumer, keep_retry=retry is None)
             attachment = await self._within(attaching, None, "consume")
             answers = Answers(attachment, auto_ack=auto_ack)
             self._attachments.add(attachment)

@@ -57,11 +57,11 @@ class Undertaker:
             await asyncio.wait(tasks)
 
     async def _run(self, owner: PartitionOwner, subscription: Subscription) -> None:
-        while subscription.dying:
+        while subscription.dying and not owner.closed:
             try:
                 await self._move(owner, subscription, subscription.dying[0])
             except SealaneError as error:
-                if owner.error is not None or owner.engine.failure is not None:
+                if owner.closed or owner.error is not None or owner.engine.failure is not None:
                     return
                 log.warning("%s: dead letters of %r wait: %s", owner.key, subscription.name, error)
                 await asyncio.sleep(RETRY_SECONDS)

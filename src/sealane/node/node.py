@@ -259,13 +259,20 @@ class Node:
 
     # --- subscriptions ------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, topic: Topic, name: str, config: SubscriptionConfig, start: Start) -> Group:
-        """Make sure that the subscription exists: durable on return. `start` is for a new one."""
+    async def subscribe(
+        self, topic: Topic, name: str, config: SubscriptionConfig, start: Start, *, keep_retry: bool = False
+    ) -> Group:
+        """Make sure that the subscription exists as configured: durable on return. `start` is for a new one.
+
+        With `keep_retry` an existing one keeps its retries, whatever `config` says of them.
+        """
         async with self._lock(f"{topic.full_name}:{name}"):
             group = topic.groups.get(name)
             if group is None:
                 existing = topic.owners[0].core.subscriptions.get(name)
                 group = topic.groups[name] = Group(name, existing.config if existing else config)
+            if keep_retry:
+                config = msgspec.structs.replace(config, retry=group.config.retry)
             if config.mode != group.config.mode:
                 raise ModeConflict(name, f"its mode is {group.config.mode}, not {config.mode}")
             missing = [owner for owner in topic.owners if name not in owner.core.subscriptions]
@@ -288,16 +295,23 @@ class Node:
             await asyncio.shield(commit_together(topic.engine, shares))
 
     async def attach(
-        self, name: str, subscription: str, config: SubscriptionConfig, start: Start, consumer: Consumer
+        self,
+        name: str,
+        subscription: str,
+        config: SubscriptionConfig,
+        start: Start,
+        consumer: Consumer,
+        *,
+        keep_retry: bool = False,
     ) -> Attachment:
-        """Let a consumer take part in a subscription, which is created if it is new."""
+        """Let a consumer take part in a subscription, which is created if it is new; see `subscribe`."""
         check_config(config)
         check_start(start)
         if config.filter is not None:
             compile_filter(config.filter)
         check_name("subscription", subscription, self.settings.limits, system=subscription == REDRIVE_SUBSCRIPTION)
         topic = await self.topic_for_use(name)
-        group = await self.subscribe(topic, subscription, config, start)
+        group = await self.subscribe(topic, subscription, config, start, keep_retry=keep_retry)
         member = None
         if config.mode == "broadcast":
             member = f"{subscription}@{consumer.id}"

@@ -129,6 +129,10 @@ class PartitionOwner:
                 # Nobody waits for what waited here: it is as if this had come a moment earlier.
                 log.warning("%s: its last events were not journalled: %s", self.key, error)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     # --- publishing ---------------------------------------------------------------------------------------------------
 
     def plan(self, batch: Batch) -> Publication:
