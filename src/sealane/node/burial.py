@@ -36,10 +36,11 @@ class Undertaker:
         self._dead_topic = dead_topic
         self._topic_of = topic_of
         self._tasks: dict[Subscription, asyncio.Task[None]] = {}
+        self._closed = False
 
     def bury(self, owner: PartitionOwner, subscription: Subscription) -> None:
         """See to it that the subscription's dead messages are moved."""
-        if subscription not in self._tasks:
+        if subscription not in self._tasks and not self._closed:
             task = asyncio.get_running_loop().create_task(self._run(owner, subscription), name="bury dead letters")
             self._tasks[subscription] = task
             task.add_done_callback(lambda _: self._tasks.pop(subscription, None))
@@ -50,6 +51,8 @@ class Undertaker:
             await asyncio.wait(list(self._tasks.values()))
 
     async def close(self) -> None:
+        """Stop; what dies from here on is moved after the next start."""
+        self._closed = True
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
