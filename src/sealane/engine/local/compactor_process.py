@@ -88,13 +88,16 @@ class ProcessCompactor:
         finally:
             self._process = None
             await _end(process)
-        if process.returncode or not answer:
+        # The answer is the helper's last act, after everything it wrote was synced: if it is whole, the work is done. The
+        # exit status says less; where another part of the program reaps children it is not even known.
+        try:
+            return msgspec.msgpack.decode(answer, type=CompactionResult)
+        except msgspec.MsgspecError:
             problem = diagnostics[-_DIAGNOSTIC_BYTES_MAX:].decode(errors="replace").strip()
             raise StorageError(
                 f"the compaction helper failed (exit status {process.returncode}): "
                 f"{problem or 'it said nothing'}; it is tried again later"
-            )
-        return msgspec.msgpack.decode(answer, type=CompactionResult)
+            ) from None
 
     async def close(self) -> None:
         if self._process is not None:
