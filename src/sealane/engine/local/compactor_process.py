@@ -88,8 +88,8 @@ class ProcessCompactor:
         finally:
             self._process = None
             await _end(process)
-        # The answer is the helper's last act, after everything it wrote was synced: if it is whole, the work is done. The
-        # exit status says less; where another part of the program reaps children it is not even known.
+        # The answer is the helper's last act, after everything it wrote was synced: if it is whole, the work is done.
+        # The exit status says less; where another part of the program reaps children it is not even known.
         try:
             return msgspec.msgpack.decode(answer, type=CompactionResult)
         except msgspec.MsgspecError:
