@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 from sealane.engine import Engine
-from sealane.errors import AlreadyExists, ExchangeNotFound, Unroutable, VersionMismatch
+from sealane.errors import AlreadyExists, ExchangeNotFound, InvalidArgument, Unroutable, VersionMismatch
 from sealane.message import Limits, check_name, split_topic
 from sealane.routing.exchanges import Exchange, ExchangeKind
 
@@ -23,16 +24,26 @@ class Exchanges:
     async def declare(self, name: str, kind: ExchangeKind) -> Exchange:
         """Make sure that the exchange exists and is of this kind."""
         full_name = self._full_name(name)
+        if kind not in get_args(ExchangeKind):
+            raise InvalidArgument("kind", f"{kind!r} is not one of {', '.join(get_args(ExchangeKind))}")
         existing = self._known.get(full_name)
         if existing is None:
-            return await self._save(full_name, Exchange(kind), expected=0)
+            try:
+                return await self._save(full_name, Exchange(kind), expected=0)
+            except VersionMismatch:
+                # Someone else has declared it in the meantime.
+                await self.load()
+                return await self.declare(name, kind)
         if existing[0].kind != kind:
             raise AlreadyExists("exchange", full_name, f"its kind is {existing[0].kind}, not {kind}")
         return existing[0]
 
     async def bind(self, name: str, topic: str, pattern: str) -> Exchange:
         """Send what matches the pattern to this topic too. A repeated binding changes nothing."""
-        return await self._change(name, lambda exchange: exchange.bind(pattern, "/".join(split_topic(topic))))
+        domain, bare = split_topic(topic)
+        check_name("domain", domain, self._limits)
+        check_name("topic", bare, self._limits)
+        return await self._change(name, lambda exchange: exchange.bind(pattern, f"{domain}/{bare}"))
 
     async def unbind(self, name: str, topic: str, pattern: str) -> Exchange:
         return await self._change(name, lambda exchange: exchange.unbind(pattern, "/".join(split_topic(topic))))

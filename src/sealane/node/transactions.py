@@ -12,7 +12,7 @@ from sealane.delivery.events import Event, TransactionDone
 from sealane.delivery.partition import Publication
 from sealane.delivery.subscription import Subscription
 from sealane.engine import Engine
-from sealane.errors import InvalidArgument, LeaseLost, TransactionAborted
+from sealane.errors import InvalidArgument, LeaseLost, QueueFull, TransactionAborted
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.node.commits import Staged, commit_together, stage
@@ -90,7 +90,10 @@ class Transactions:
         for owner, share in shares.items():
             owner.check()
             if share.batches:
-                planned = owner.plan(concat(share.batches))
+                try:
+                    planned = owner.plan(concat(share.batches))
+                except QueueFull as full:
+                    raise TransactionAborted(transaction, str(full)) from full
                 if planned.batch is not None:
                     share.publication = planned
         return shares
