@@ -70,7 +70,8 @@ async def take_payloads(messages: AsyncIterable[sealane.Message], count: int) ->
     """The payloads of the next `count`, acknowledged."""
     taken = await take(messages, count)
     for message in taken:
-        await message.ack(confirm=True)
+        await message.ack()
+    await taken[-1].ack(confirm=True)
     return [message.payload for message in taken]
 
 
