@@ -1,0 +1,70 @@
+"""A commit that fails after the engine took it leaves memory ahead of the log: the partition is folded again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+import pytest
+
+import sealane
+from sealane.client.lane import Lane
+from sealane.engine import Append
+from sealane.engine.memory import MemoryEngine
+from sealane.errors import StorageFull
+from sealane.node import Node
+from sealane.node.node import Surroundings
+
+
+class Refusing(MemoryEngine):
+    """Takes a commit, finds no room while writing it, and says so later: then it did not happen."""
+
+    refuse = False
+
+    def commit(self, appends: Sequence[Append]) -> Awaitable[None]:
+        if not self.refuse:
+            return super().commit(appends)
+
+        async def refused() -> None:
+            await asyncio.sleep(0)
+            raise StorageFull(100, 100)
+
+        return refused()
+
+
+async def published_once_there_is_room(lane: Lane, payload: bytes) -> sealane.Receipt:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await lane.publish("orders", payload)
+            except StorageFull:
+                await asyncio.sleep(0)
+
+
+async def test_a_publish_that_found_no_room_is_refused_and_the_next_one_takes_its_place() -> None:
+    moment = iter(range(1, 10**9))
+    engine = Refusing(lambda: next(moment))
+    node = await Node.open(engine, Surroundings(lambda: next(moment), bytes))
+    async with Lane(node) as lane:
+        await lane.publish("orders", b"first")
+        consumption = lane.consume("orders", subscription="billing")
+        messages = aiter(consumption)
+        first = await anext(messages)
+
+        engine.refuse = True
+        with pytest.raises(StorageFull):
+            await lane.publish("orders", b"refused")
+        engine.refuse = False
+
+        receipt = await published_once_there_is_room(lane, b"second")
+        assert receipt.offset == 1
+        # The lease ended with the reload, so the first message comes again, and then what followed it.
+        again = await anext(messages)
+        second = await anext(messages)
+        assert (first.payload, again.payload, second.payload) == (b"first", b"first", b"second")
+        with pytest.raises(sealane.LeaseLost):
+            await first.ack(confirm=True)
+        await again.ack(confirm=True)
+        await second.ack(confirm=True)
+        await consumption.close()
+    await node.close()
