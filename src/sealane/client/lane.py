@@ -300,12 +300,12 @@ class Lane:
         if ttl is not None or delay:
             now_us = self._node.surroundings.clock()
             if ttl is not None:
-                if not 0 < ttl <= SECONDS_MAX:
-                    raise InvalidMessage("ttl", f"{ttl} is not a number of seconds above 0, up to {SECONDS_MAX:,}")
+                if not isinstance(ttl, int | float) or not 0 < ttl <= SECONDS_MAX:
+                    raise InvalidMessage("ttl", f"{ttl!r} is not a number of seconds above 0, up to {SECONDS_MAX:,}")
                 expires_us = now_us + round(ttl * SECOND_US)
             if delay:
-                if not 0 < delay <= SECONDS_MAX:
-                    raise InvalidMessage("delay", f"{delay} is not a number of seconds from 0 to {SECONDS_MAX:,}")
+                if not isinstance(delay, int | float) or not 0 < delay <= SECONDS_MAX:
+                    raise InvalidMessage("delay", f"{delay!r} is not a number of seconds from 0 to {SECONDS_MAX:,}")
                 deliver_at_us = now_us + round(delay * SECOND_US)
         return Row(payload, key, headers, priority, expires_us, deliver_at_us, id)
 
