@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,15 @@ def options(message: Given) -> dict[str, Any]:
 
 def meant(message: Given, *, once: bool = False) -> Message:
     plain = "priority" not in message and "delay" not in message
-    return Message(message["label"], message.get("key"), plain=plain, may_expire="ttl" in message, once=once)
+    return Message(
+        message["label"],
+        message.get("key"),
+        plain=plain,
+        may_expire="ttl" in message,
+        delay=message.get("delay", 0.0),
+        ttl=message.get("ttl", math.inf),
+        once=once,
+    )
 
 
 def payload(message: Given) -> bytes:

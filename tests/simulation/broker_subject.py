@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
@@ -186,10 +187,10 @@ class BrokerSubject:
         try:
             await self._verbs[step.verb](step)
             self._broker.look_inside()
-        except StorageFailed:
-            if self._broker.engine.failure is None:
+        except StorageFailed as error:
+            # What an operator does when the broker says that its disk has failed. A full one is no reason to say so.
+            if self._broker.engine.failure is None and not isinstance(error.__cause__, sqlite3.Error):
                 raise
-            # What an operator does when the broker says that its disk has failed.
             self._life.end("power")
 
     async def finish(self) -> None:

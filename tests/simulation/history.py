@@ -6,6 +6,7 @@ offsets can mislead the record. Times are virtual seconds on the monotonic clock
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -32,6 +33,10 @@ class Message:
     plain: bool = True
     """Neither prioritised nor delayed: it is delivered in its turn."""
     may_expire: bool = False
+    delay: float = 0.0
+    """Virtual seconds from the call for which it must not be delivered."""
+    ttl: float = math.inf
+    """Virtual seconds from the call after which it must not be."""
     once: bool = False
     """Sent with an id of its own or by an idempotent producer: however often it is sent, it is stored once."""
 

@@ -18,6 +18,7 @@ from tests.simulation.history import (
     Fetched,
     Granted,
     Logged,
+    Message,
     Nacked,
     Place,
     PublishAcked,
@@ -310,3 +311,28 @@ def dead_letters_once(history: Sequence[Entry]) -> Iterator[str]:
     for (subscription, place), times in count.items():
         if times > 1 and (place.topic, subscription) not in sought and place[:2] not in excused:
             yield f"{place} is {times} times among the dead letters of {subscription}"
+
+
+EXPIRY_SLACK_SECONDS = 1.5
+"""Time is told in steps, and looked at once a second at the least."""
+
+
+def times_hold(history: Sequence[Entry]) -> Iterator[str]:
+    """Nothing comes before its delay is over or after it has expired, as far as the clock has not jumped."""
+    called: dict[str, tuple[float, float, Message]] = {}
+    if any(isinstance(entry.event, ClockJumped) for entry in history):
+        return
+    for entry in history:
+        event = entry.event
+        match event:
+            case PublishCalled() | TransactionCalled():
+                for message in event.messages:
+                    first, _, _ = called.get(message.label, (entry.at, entry.at, message))
+                    called[message.label] = (first, entry.at, message)
+            case Granted() if event.label in called:
+                first, last, message = called[event.label]
+                granted_at = entry.at if event.granted_at is None else event.granted_at
+                if granted_at < first + message.delay:
+                    yield f"{event.label} at {event.place} was granted at {granted_at:.6f}, before its delay was over"
+                if granted_at > last + message.ttl + EXPIRY_SLACK_SECONDS:
+                    yield f"{event.label} at {event.place} was granted at {granted_at:.6f}, long after it had expired"

@@ -23,7 +23,7 @@ from tests.simulation.history import (
     Subscribed,
     TransactionCalled,
 )
-from tests.simulation.oracle_log import forgetful, published
+from tests.simulation.oracle_log import forgetful, lost_places, published
 
 
 class Lane(NamedTuple):
@@ -64,6 +64,7 @@ class _Keys:
         }
         self.dead = {(e.subscription, e.place) for _, _, e in history if isinstance(e, Dead)}
         self.excused = forgetful(history)
+        self.lost = lost_places(history)
         self.skipping: set[tuple[str, str]] = set()
         """Subscriptions that were moved forwards: what they skip cannot be told from outside."""
         self.lanes: defaultdict[Lane, _State] = defaultdict(_State)
@@ -81,6 +82,7 @@ class _Keys:
         self.keys[place] = message.key
         for (topic, subscription), subscribed in self.shared.items():
             ordered = message.plain and not message.may_expire and (subscription, place) not in self.dead
+            ordered = ordered and not self.lost(place)
             wanted = subscribed.from_start and subscribed.only_key in (None, message.key)
             wanted = wanted and (topic, subscription) not in self.skipping
             if topic == place.topic and ordered and wanted:

@@ -15,6 +15,7 @@ from tests.simulation.oracle_delivery import (
     no_grant_after_confirmed_ack,
     one_holder,
     order_per_partition,
+    times_hold,
 )
 from tests.simulation.oracle_keys import order_per_key
 from tests.simulation.oracle_log import (
@@ -48,6 +49,7 @@ ORACLES: tuple[Oracle, ...] = (
     dead_letters_once,
     everything_settles,
     filters_hold,
+    times_hold,
     memory_bounded,
 )
 

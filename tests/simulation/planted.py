@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.simulation.planted_broker import BROKER_BUGS
 from tests.simulation.scenarios import draw, play
 
 SEEDS_MAX = 200
@@ -29,6 +30,8 @@ PLANTED: tuple[Planted, ...] = (
         for bug in ("skips the sync", "acks before commit", "forgets acks", "off by one", "serves corrupted records")
     ),
     Planted("engine skips the sync", "engine", {"lying_sync": True}),
+    Planted("broker skips the sync", "broker", {"lying_sync": True}),
+    *(Planted(f"broker {bug}", "broker", plant=plant) for bug, plant in BROKER_BUGS.items()),
 )
 
 

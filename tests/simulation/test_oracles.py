@@ -277,6 +277,19 @@ def test_priorities_redeliveries_and_what_went_back_may_come_out_of_turn():
     assert not broken(called("a", "b"), granted("b", 1), granted("a", 0, session="d"))
 
 
+BAD_TIMES_HOLD = [
+    [called("a", delay=2.0, plain=False), granted("a", 0)],
+    [called("a", ttl=1.0, may_expire=True), Started(), Started(), Started(), granted("a", 0)],
+]
+
+
+def test_delay_and_expiry_are_not_judged_when_the_clock_has_jumped():
+    for jumped in (ClockJumped(40), ClockJumped(-40)):
+        assert not broken(jumped, called("a", delay=2.0, plain=False), granted("a", 0))
+    assert not broken(called("a", delay=1.0, plain=False), granted("a", 0))
+    assert not broken(called("a", ttl=1.0, may_expire=True), granted("a", 0))
+
+
 EXCLUSIVE = Subscribed("t", "s", mode="exclusive")
 
 BAD_EXCLUSIVE_HAS_ONE_READER = [
