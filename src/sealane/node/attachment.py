@@ -118,11 +118,14 @@ class Attachment:
         self._attached = False
         self.leave()
         if not self.group.consumers:
-            # All of them leave before the first wait: a consumer that comes meanwhile must find none of them.
-            leaving = [owner.dispatchers.pop(self._position, None) for owner in self.topic.owners]
+            # All of them leave before the first wait: a consumer that comes meanwhile must find none of them, and if
+            # this one is cancelled while it waits, none of them goes on.
+            popped = [owner.dispatchers.pop(self._position, None) for owner in self.topic.owners]
+            leaving = [dispatcher for dispatcher in popped if dispatcher is not None]
             for dispatcher in leaving:
-                if dispatcher is not None:
-                    await dispatcher.close()
+                dispatcher.stop()
+            for dispatcher in leaving:
+                await dispatcher.close()
         if not any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers()):
             await self.end()
 

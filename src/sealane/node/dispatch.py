@@ -40,8 +40,12 @@ class Dispatcher:
     def wake(self) -> None:
         self._wake.set()
 
-    async def close(self) -> None:
+    def stop(self) -> None:
+        """Grant no more; `close` waits for what is under way."""
         self._task.cancel()
+
+    async def close(self) -> None:
+        self.stop()
         await asyncio.wait([self._task])
 
     async def moved_to(self, subscription: Subscription) -> Dispatcher:
