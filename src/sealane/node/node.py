@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import msgspec
 from pyroaring import BitMap64
@@ -40,6 +41,8 @@ from sealane.node.transactions import COORDINATOR, TransactionAck, Transactions
 
 log = logging.getLogger("sealane.node")
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -68,6 +71,7 @@ class Node:
         self._retention = Retention(self)
         self._read_ahead = ReadAhead()
         self._creating: dict[str, asyncio.Lock] = {}
+        self._finishing: set[asyncio.Task[Any]] = set()
 
     @classmethod
     async def open(cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None) -> Node:
@@ -83,6 +87,8 @@ class Node:
         """Stop serving, journal what waits, close the engines."""
         await self._retention.close()
         await self._undertaker.close()
+        if self._finishing:
+            await asyncio.wait(list(self._finishing))
         for topic in self.topics.values():
             for owner in topic.owners:
                 await owner.close()
@@ -95,6 +101,9 @@ class Node:
         """Make sure that the topic exists with this configuration."""
         check_topic_config(config)
         domain, bare = self._checked(name)
+        return await self._whole(self._create_or_compare(domain, bare, config))
+
+    async def _create_or_compare(self, domain: str, bare: str, config: TopicConfig) -> Topic:
         async with self._lock(f"{domain}/{bare}"):
             existing = self.topics.get(f"{domain}/{bare}")
             if existing is None:
@@ -104,7 +113,9 @@ class Node:
             return existing
 
     async def configure_topic(self, name: str, changes: Mapping[str, object]) -> Topic:
-        topic = self.topic(name)
+        return await self._whole(self._configure(self.topic(name), changes))
+
+    async def _configure(self, topic: Topic, changes: Mapping[str, object]) -> Topic:
         async with self._lock(topic.full_name):
             record = msgspec.structs.replace(topic.record, config=changed_config(topic.config, dict(changes)))
             topic.version = await self._catalogue.change_topic(topic, record)
@@ -116,7 +127,9 @@ class Node:
 
     async def delete_topic(self, name: str) -> None:
         """Delete the topic with all of its messages and subscriptions."""
-        topic = self.topic(name)
+        await self._whole(self._delete(self.topic(name)))
+
+    async def _delete(self, topic: Topic) -> None:
         async with self._lock(topic.full_name):
             await self._catalogue.remove_topic(topic)
             del self.topics[topic.full_name]
@@ -156,8 +169,21 @@ class Node:
         return domain, bare
 
     async def _ensure(self, domain: str, name: str, config: TopicConfig) -> Topic:
+        existing = self.topics.get(f"{domain}/{name}")
+        if existing is not None:
+            return existing
+        return await self._whole(self._find_or_create(domain, name, config))
+
+    async def _find_or_create(self, domain: str, name: str, config: TopicConfig) -> Topic:
         async with self._lock(f"{domain}/{name}"):
             return self.topics.get(f"{domain}/{name}") or await self._create(domain, name, config)
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish what was begun, even if the caller gives up: half of it would be in the way of the next attempt."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+        return await asyncio.shield(task)
 
     async def _create(self, domain: str, name: str, config: TopicConfig) -> Topic:
         incarnation = int.from_bytes(self.surroundings.entropy(4), "big") >> 1
