@@ -78,7 +78,7 @@ async def test_a_message_that_is_not_answered_comes_again_when_its_lease_ends(la
     await lane.publish("orders", b"a")
     attempts = []
     async with asyncio.timeout(10):
-        async for message in lane.consume("orders", "billing", lease_seconds=0.05, retry=AT_ONCE):
+        async for message in lane.consume("orders", "billing", lease_seconds=0.1, retry=AT_ONCE):
             attempts.append(message.attempt)
             if len(attempts) == 3:
                 await message.ack(confirm=True)
@@ -89,7 +89,7 @@ async def test_a_message_that_is_not_answered_comes_again_when_its_lease_ends(la
 
 async def test_an_ack_after_the_lease_is_over_is_an_error_when_confirmed(lane: sealane.Lane) -> None:
     await lane.publish("orders", b"a")
-    consumer = aiter(lane.consume("orders", "billing", lease_seconds=0.05, retry=AT_ONCE))
+    consumer = aiter(lane.consume("orders", "billing", lease_seconds=0.25, retry=AT_ONCE))
     first = await anext(consumer)
     again = await anext(consumer)
     assert again.attempt == 2
@@ -107,7 +107,7 @@ async def test_an_ack_after_the_lease_is_over_is_an_error_when_confirmed(lane: s
 async def test_an_extended_lease_lasts(lane: sealane.Lane) -> None:
     await lane.publish_many("orders", [b"kept", b"timer"])
     async with asyncio.timeout(10):
-        consumer = aiter(lane.consume("orders", "billing", prefetch=1, lease_seconds=0.1, retry=AT_ONCE))
+        consumer = aiter(lane.consume("orders", "billing", prefetch=1, lease_seconds=0.2, retry=AT_ONCE))
         kept = await anext(consumer)
         await kept.extend(60)
         # The other message comes and goes: several leases of the usual length pass.
@@ -178,13 +178,13 @@ async def test_a_lease_cannot_be_extended_by_that(lane: sealane.Lane, seconds: f
 
 async def test_messages_that_wait_behind_a_slow_one_lose_no_attempts(lane: sealane.Lane) -> None:
     """They were read ahead and never seen: it is not their fault."""
-    await lane.publish_many("orders", [b"%d" % index for index in range(6)])
+    await lane.publish_many("orders", [b"%d" % index for index in range(4)])
     attempts = []
     async with asyncio.timeout(20):
-        async for message in lane.consume("orders", "billing", lease_seconds=0.2, retry=AT_ONCE):
-            await working_takes(0.11)
+        async for message in lane.consume("orders", "billing", lease_seconds=0.6, retry=AT_ONCE):
+            await working_takes(0.2)
             await message.ack(confirm=True)
             attempts.append((message.payload, message.attempt))
-            if len(attempts) == 6:
+            if len(attempts) == 4:
                 break
-    assert sorted(attempts) == [(b"%d" % index, 1) for index in range(6)]
+    assert sorted(attempts) == [(b"%d" % index, 1) for index in range(4)]

@@ -95,7 +95,7 @@ async def test_messages_of_a_batch_can_be_answered_one_by_one(lane: sealane.Lane
 
 async def test_a_batch_is_extended_as_one(lane: sealane.Lane) -> None:
     await lane.publish_many("orders", PAYLOADS[:10])
-    [batch] = await take(lane.consume_batches("orders", "etl", lease_seconds=0.05, retry=AT_ONCE), 1)
+    [batch] = await take(lane.consume_batches("orders", "etl", lease_seconds=0.25, retry=AT_ONCE), 1)
     await batch.extend(60)
     await lane.publish("orders", b"timer")
     timers = await take(lane.consume("orders", "etl", lease_seconds=0.05, retry=AT_ONCE), 3)
@@ -105,7 +105,7 @@ async def test_a_batch_is_extended_as_one(lane: sealane.Lane) -> None:
 
 async def test_a_batch_whose_lease_is_over_cannot_be_acked(lane: sealane.Lane) -> None:
     await lane.publish_many("orders", PAYLOADS[:10])
-    loop = aiter(lane.consume_batches("orders", "etl", lease_seconds=0.05, retry=AT_ONCE))
+    loop = aiter(lane.consume_batches("orders", "etl", lease_seconds=0.25, retry=AT_ONCE))
     first, again = await anext(loop), await anext(loop)
     with pytest.raises(sealane.LeaseLost, match="10 messages"):
         await first.ack(confirm=True)

@@ -39,23 +39,6 @@ async def by_cancellation(lane: sealane.Lane) -> sealane.Message:
     return message
 
 
-async def by_cancellation_while_waiting(lane: sealane.Lane) -> sealane.Message:
-    got: asyncio.Future[sealane.Message] = asyncio.get_running_loop().create_future()
-
-    async def work() -> None:
-        async for message in lane.consume("orders", "billing", prefetch=1, filter=None):
-            got.set_result(message)
-            await lane.seek("orders", "billing", "latest")
-            await lane.seek("orders", "billing", {0: 1})
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(work())
-    message = await got
-    task.cancel()
-    await asyncio.wait([task])
-    return message
-
-
 async def by_return_from_a_block(lane: sealane.Lane) -> sealane.Message:
     async with lane.consume("orders", "billing") as messages:
         async for message in messages:
@@ -65,8 +48,9 @@ async def by_return_from_a_block(lane: sealane.Lane) -> sealane.Message:
 
 async def by_timeout(lane: sealane.Lane) -> sealane.Message:
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
+        async with asyncio.timeout(None) as limit:
             async for message in lane.consume("orders", "billing"):
+                limit.reschedule(asyncio.get_running_loop().time())
                 await asyncio.Event().wait()
     return message
 

@@ -69,7 +69,7 @@ async def test_one_refused_message_does_not_take_those_published_beside_it_along
     )
     assert isinstance(outcomes[1], sealane.LimitExceeded)
     assert isinstance(outcomes[3], sealane.InvalidMessage)
-    assert await take_payloads(lane.consume("orders", "billing"), 2) == [b"good", b"good too"]
+    assert sorted(await take_payloads(lane.consume("orders", "billing"), 2)) == [b"good", b"good too"]
 
 
 async def test_publish_many_gives_a_receipt_for_each_payload(lane: sealane.Lane) -> None:

@@ -217,3 +217,30 @@ async def test_a_topic_made_again_after_its_deletion_has_none_of_the_old_after_a
 
     assert [each.end for each in (await lane.describe_topic("orders")).partitions] == [1]
     assert await take_payloads(lane.consume("orders", "billing"), 1) == [b"new"]
+
+
+@pytest.mark.parametrize("passes", range(12))
+async def test_a_caller_who_gives_up_half_way_leaves_nothing_half_done(lane: sealane.Lane, passes: int) -> None:
+    """Cancelled after so many passes of the event loop."""
+    for begun in (
+        lambda: lane.create_topic("orders", partitions=2),
+        lambda: lane.publish("orders", b"a"),
+        lambda: take(lane.consume("orders", "billing"), 1),
+        lambda: lane.configure_topic("orders", partitions=3),
+        lambda: lane.seek("orders", "billing", "earliest"),
+        lambda: lane.unsubscribe("orders", "billing"),
+        lambda: lane.delete_topic("orders"),
+    ):
+        task = asyncio.ensure_future(begun())
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            assert isinstance(task.exception(), sealane.SealaneError | None)
+
+    await lane.publish("orders", b"b")
+    async with asyncio.timeout(10):
+        async for message in lane.consume("orders", "billing"):
+            if message.payload == b"b":
+                break

@@ -95,7 +95,7 @@ async def test_an_exception_in_the_block_leaves_everything_as_it_was(lane: seala
 
 async def test_a_lost_lease_aborts_it_whole(lane: sealane.Lane) -> None:
     await lane.publish("orders", b"order")
-    loop = aiter(lane.consume("orders", "billing", lease_seconds=0.05, retry=AT_ONCE))
+    loop = aiter(lane.consume("orders", "billing", lease_seconds=0.25, retry=AT_ONCE))
     late, current = await anext(loop), await anext(loop)
     with pytest.raises(sealane.TransactionAborted) as aborted:
         async with lane.transaction("order-42") as transaction:
