@@ -303,6 +303,8 @@ class Partition:
         self.end = max(self.end, end)
         self.visible = self.end
         for subscription in self.subscriptions.values():
+            # Only what all had settled was trimmed, and what a filter rejects is settled without an event.
+            subscription.lose(span(subscription.settled.floor, start))
             subscription.forget_live_state()
 
     def snapshot(self) -> Snapshot:
