@@ -10,13 +10,17 @@ from sealane.client import Lane
 from sealane.delivery.config import Retry, SubscriptionConfig
 from sealane.engine import Opened, PartitionKey
 from sealane.engine.local import LocalEngine, StorageSettings
+from sealane.engine.local.compaction import CompactionResult
+from sealane.engine.local.compaction_plan import Plan
 from sealane.engine.local.compactor_process import InlineCompactor
+from sealane.engine.local.files import Files
 from sealane.engine.local.record import JOURNAL
 from sealane.errors import StorageFailed
 from sealane.node import Node, NodeSettings
 from sealane.node.node import Surroundings
 from sealane.node.owner import PartitionOwner
 from sealane.node.topics import Topic
+from sealane.security.sealing import Sealer
 from tests.simulation.broker_consuming import Consuming
 from tests.simulation.broker_end import Ending
 from tests.simulation.broker_operating import Operating
@@ -47,6 +51,7 @@ class Broker:
         self._subscribed: set[tuple[str, str]] = set()
         self._sessions = 0
         self._quarantined = 0
+        self._lost: set[tuple[PartitionKey, int, int]] = set()
 
     async def start(self) -> None:
         life, given = self.life, self.life.scenario.settings
@@ -58,7 +63,7 @@ class Broker:
             clock=life.clock_us,
             entropy=life.entropy,
             runner=life.runner,
-            compactor=lambda files, sealer: InlineCompactor(files, sealer, life.entropy),
+            compactor=self._watched_compactor,
         )
         self._watch_openings()
         surroundings = Surroundings(life.clock_us, life.entropy)
@@ -134,10 +139,31 @@ class Broker:
 
         self.engine.open = watched  # type: ignore[method-assign]
 
+    def _watched_compactor(self, files: Files, sealer: Sealer) -> InlineCompactor:
+        """Whatever compaction leaves out as damaged is noted."""
+        compactor = InlineCompactor(files, sealer, self.life.entropy)
+        compact = compactor.compact
+
+        async def watched(plan: Plan) -> CompactionResult:
+            result = await compact(plan)
+            for skipped in result.skipped:
+                self._declare(
+                    skipped.partition, skipped.base, skipped.base + skipped.count, journal=skipped.kind == JOURNAL
+                )
+            return result
+
+        compactor.compact = watched  # type: ignore[method-assign]
+        return compactor
+
     def note_quarantined(self) -> None:
         for found in self.engine.quarantined[self._quarantined :]:
             self._declare(found.partition, found.span.start, found.span.stop, journal=found.kind == JOURNAL)
         self._quarantined = len(self.engine.quarantined)
+        for owner in self.owners():
+            for start, stop in owner.core.lost:
+                if (owner.key, start, stop) not in self._lost:
+                    self._lost.add((owner.key, start, stop))
+                    self._declare(owner.key, start, stop, journal=False)
 
     def _declare(self, partition: PartitionKey, start: int, stop: int, *, journal: bool) -> None:
         self.record(DeclaredLost(self.topic_name(partition), partition.partition, start, stop, journal))

@@ -91,7 +91,8 @@ def one_holder(history: Sequence[Entry]) -> Iterator[str]:
                 held = (event.subscription, event.place)
                 session, until = holders.get(held, ("", 0.0))
                 granted_at = entry.at if event.granted_at is None else event.granted_at
-                if granted_at < until:
+                # In key-shared mode a lease ends early when an earlier message of the key goes back.
+                if granted_at < until and modes.get((event.place.topic, event.subscription)) != "key-shared":
                     yield (
                         f"{event.label} at {event.place} was granted to {event.session} ({event.subscription}) "
                         f"at {granted_at:.6f} while {session} held it until {until:.6f}"
@@ -254,7 +255,7 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
         if not isinstance(drained, Drained):
             continue
         subscribed = subscriptions[drained.topic, drained.subscription]
-        if not subscribed.settles:
+        if not subscribed.settles or lost.dead_letters(drained.topic, drained.subscription):
             continue
         for place, label in places.items():
             message = messages.get(label)
@@ -305,11 +306,13 @@ def exclusive_has_one_reader(history: Sequence[Entry]) -> Iterator[str]:
 
 def dead_letters_once(history: Sequence[Entry]) -> Iterator[str]:
     """A message is among the dead letters of a subscription once, unless the subscription was moved back."""
+    # Each consumer of a broadcast has its own; they are not subscriptions by that name to the record.
+    durable = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Subscribed)}
     sought = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Sought)}
     excused = forgetful(history)
     count = Counter((e.subscription, e.place) for _, _, e in history if isinstance(e, Dead))
     for (subscription, place), times in count.items():
-        if times > 1 and (place.topic, subscription) not in sought and place[:2] not in excused:
+        if times > 1 and (place.topic, subscription) in durable - sought and place[:2] not in excused:
             yield f"{place} is {times} times among the dead letters of {subscription}"
 
 

@@ -91,10 +91,11 @@ class _Keys:
                     state.waiting.add(place.offset)
 
     def go_back(self, lane: Lane, offsets: Iterable[int]) -> None:
-        """Return them; those that died count as settled, since no one can tell from outside when they did."""
+        """Return them; those that died or were lost count as settled: no one can tell from outside since when."""
         state = self.lanes[lane]
         for offset in list(offsets):
-            if (lane.subscription, Place(lane.topic, lane.partition, offset)) in self.dead:
+            place = Place(lane.topic, lane.partition, offset)
+            if (lane.subscription, place) in self.dead or self.lost(place):
                 state.settle(offset)
             elif offset in state.held:
                 state.go_back([offset])

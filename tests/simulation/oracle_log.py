@@ -224,6 +224,11 @@ class lost_places:  # noqa: N801 - it reads as the question it answers: lost(pla
     def any(self) -> bool:
         return bool(self._spans)
 
+    def dead_letters(self, topic: str, subscription: str) -> bool:
+        """Whether some of the subscription's dead letters are lost: no one can tell which messages they were."""
+        name = f"{topic.partition('#')[0]}.{subscription}.dead"
+        return any(span.topic.partition("#")[0] == name for span in self._spans)
+
     def __call__(self, place: Place) -> bool:
         return any(
             (span.topic, span.partition) == place[:2] and span.start <= place.offset < span.stop for span in self._spans

@@ -95,7 +95,8 @@ class _Drawing:
                 "topic": topic,
                 "name": name,
                 "mode": mode,
-                "attempts_max": rng.choice((2, 3, 16)),
+                # What dies in memory is gone before anyone looks at the dead letters.
+                "attempts_max": 1_000 if topic == IN_MEMORY else rng.choice((2, 3, 16)),
                 "lease_seconds": rng.choice((0.2, 1.0, 5.0)),
                 "retry": rng.choice(("fixed", "exponential")),
                 "retry_seconds": rng.choice((0.0, 0.05, 1.0)),
