@@ -12,7 +12,7 @@ from sealane.engine import Engine
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
-from sealane.node.node import Surroundings
+from sealane.node.surroundings import Surroundings
 
 
 def wall_clock_us() -> int:

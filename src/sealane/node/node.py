@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from pyroaring import BitMap64
@@ -17,42 +16,33 @@ from pyroaring import BitMap64
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.delivery.events import Configured, Sought, Subscribed, Unsubscribed
 from sealane.delivery.filters import compile_filter
-from sealane.engine import Engine, PartitionKey, Stored
+from sealane.engine import Engine, Stored
 from sealane.engine.memory import MemoryEngine
-from sealane.errors import AlreadyExists, InvalidArgument, ModeConflict, SubscriptionNotFound, TopicNotFound
-from sealane.message import Batch, Stamp, check_name, split_topic
+from sealane.errors import InvalidArgument, ModeConflict, SubscriptionNotFound, TopicNotFound
+from sealane.message import Batch, check_name, split_topic
 from sealane.node.attachment import Attachment
 from sealane.node.burial import Undertaker
 from sealane.node.commits import commit_together, stage
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.exchanges import Exchanges
+from sealane.node.locks import Locks
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import Publishing, spread, start_publish
-from sealane.node.read_ahead import ReadAhead
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveOrder, RedriveReport, redrive
+from sealane.node.registry import TopicRegistry
 from sealane.node.retention import Retention
 from sealane.node.settings import NodeSettings
 from sealane.node.starts import Start, check_start, offset_of
-from sealane.node.topic_config import TopicConfig, changed_config, check_topic_config
-from sealane.node.topics import Catalogue, Topic, TopicRecord
+from sealane.node.surroundings import Surroundings
+from sealane.node.topic_config import TopicConfig
+from sealane.node.topics import Topic
 from sealane.node.transactions import COORDINATOR, TransactionAck, Transactions
 
 log = logging.getLogger("sealane.node")
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a node may not make up itself: the time in µs since 1970, and randomness."""
-
-    clock: Callable[[], int]
-    entropy: Callable[[int], bytes]
-
-    def stamp(self) -> Stamp:
-        return Stamp(self.clock(), self.entropy(16))
 
 
 class Node:
@@ -64,21 +54,17 @@ class Node:
         self.surroundings = surroundings
         self.settings = settings
         self.exchanges = Exchanges(engine, settings.limits)
-        self.topics: dict[str, Topic] = {}
-        self._catalogue = Catalogue(engine)
+        self._lock = Locks()
         self._transactions = Transactions()
         self._undertaker = Undertaker(self._dead_topic, self._topic_of)
+        self._registry = TopicRegistry(engine, self.memory, surroundings, settings, self._lock, self._undertaker.bury)
         self._retention = Retention(self)
-        self._read_ahead = ReadAhead()
-        self._creating: dict[str, asyncio.Lock] = {}
-        self._finishing: set[asyncio.Task[Any]] = set()
 
     @classmethod
     async def open(cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None) -> Node:
         """A node that serves what the engine holds: when this returns, everything is loaded."""
         node = cls(engine, surroundings, settings or NodeSettings())
-        for domain, name, record, version in await node._catalogue.topics():
-            await node._start(domain, name, record, version)
+        await node._registry.load()
         await node.exchanges.load()
         node._retention.start()
         return node
@@ -87,162 +73,46 @@ class Node:
         """Stop serving, journal what waits, close the engines."""
         await self._retention.close()
         await self._undertaker.close()
-        if self._finishing:
-            await asyncio.wait(list(self._finishing))
-        for topic in self.topics.values():
-            for owner in topic.owners:
-                await owner.close()
+        await self._registry.close()
         await self.engine.close()
         await self.memory.close()
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
-    async def create_topic(self, name: str, config: TopicConfig) -> Topic:
-        """Make sure that the topic exists with this configuration."""
-        check_topic_config(config)
-        domain, bare = self._checked(name)
-        return await self._whole(self._create_or_compare(domain, bare, config))
-
-    async def _create_or_compare(self, domain: str, bare: str, config: TopicConfig) -> Topic:
-        async with self._lock(f"{domain}/{bare}"):
-            existing = self.topics.get(f"{domain}/{bare}")
-            if existing is None:
-                return await self._create(domain, bare, config)
-            if existing.config != config:
-                raise AlreadyExists("topic", existing.full_name, _difference(existing.config, config))
-            return existing
-
-    async def configure_topic(self, name: str, changes: Mapping[str, object]) -> Topic:
-        return await self._whole(self._configure(self.topic(name), changes))
-
-    async def _configure(self, topic: Topic, changes: Mapping[str, object]) -> Topic:
-        async with self._lock(topic.full_name):
-            record = msgspec.structs.replace(topic.record, config=changed_config(topic.config, dict(changes)))
-            topic.version = await self._catalogue.change_topic(topic, record)
-            topic.record = record
-            for owner in topic.owners:
-                owner.configure(record.config)
-            await self._add_partitions(topic)
-            return topic
-
-    async def delete_topic(self, name: str) -> None:
-        """Delete the topic with all of its messages and subscriptions."""
-        await self._whole(self._delete(self.topic(name)))
-
-    async def _delete(self, topic: Topic) -> None:
-        async with self._lock(topic.full_name):
-            await self._catalogue.remove_topic(topic)
-            del self.topics[topic.full_name]
-            for attachment in list(topic.attachments.values()):
-                attachment.consumer.closed(TopicNotFound(topic.full_name, "it was deleted"))
-            owners, topic.owners = topic.owners, []
-            for owner in owners:
-                await owner.close()
-                await owner.engine.drop(owner.key)
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The running topics by full name."""
+        return self._registry.running
 
     def topic(self, name: str) -> Topic:
-        full_name = "/".join(split_topic(name))
-        found = self.topics.get(full_name)
-        if found is None:
-            raise TopicNotFound(full_name, "create it first, or turn topics.auto_create on")
-        return found
+        """Raises `TopicNotFound`."""
+        return self._registry.get(name)
 
-    async def topic_for_use(self, name: str) -> Topic:
-        """The topic, created now if it does not exist and topics may be created by using them."""
-        domain, bare = split_topic(name)
-        found = self.topics.get(f"{domain}/{bare}")
-        if found is not None:
-            return found
-        if not self.settings.topics.auto_create:
-            return self.topic(name)
-        domain, bare = self._checked(name)
-        defaults = self.settings.topics
-        config = TopicConfig(
-            partitions=defaults.partitions, sealed=defaults.sealed, retention_seconds=defaults.retention_seconds
-        )
-        return await self._ensure(domain, bare, config)
+    async def create_topic(self, name: str, config: TopicConfig) -> Topic:
+        """Make sure that the topic exists with this configuration; `AlreadyExists` if it has another one."""
+        return await self._registry.create(name, config)
 
-    def _checked(self, name: str) -> tuple[str, str]:
-        domain, bare = split_topic(name)
-        check_name("domain", domain, self.settings.limits)
-        check_name("topic", bare, self.settings.limits)
-        return domain, bare
+    async def configure_topic(self, name: str, changes: Mapping[str, object]) -> Topic:
+        return await self._registry.configure(name, changes)
 
-    async def _ensure(self, domain: str, name: str, config: TopicConfig) -> Topic:
-        existing = self.topics.get(f"{domain}/{name}")
-        if existing is not None:
-            return existing
-        return await self._whole(self._find_or_create(domain, name, config))
-
-    async def _find_or_create(self, domain: str, name: str, config: TopicConfig) -> Topic:
-        async with self._lock(f"{domain}/{name}"):
-            return self.topics.get(f"{domain}/{name}") or await self._create(domain, name, config)
-
-    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
-        """Finish what was begun, even if the caller gives up: half of it would be in the way of the next attempt."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
-        return await asyncio.shield(task)
-
-    async def _create(self, domain: str, name: str, config: TopicConfig) -> Topic:
-        incarnation = int.from_bytes(self.surroundings.entropy(4), "big") >> 1
-        record = TopicRecord(config, incarnation)
-        version = await self._catalogue.add_topic(domain, name, record)
-        return await self._start(domain, name, record, version)
-
-    async def _start(self, domain: str, name: str, record: TopicRecord, version: int) -> Topic:
-        topic = Topic(domain, name, record, version, self.engine if record.config.durable else self.memory)
-        await self._add_partitions(topic)
-        self.topics[topic.full_name] = topic
-        for owner in topic.owners:
-            owner.start()
-        return topic
-
-    async def _add_partitions(self, topic: Topic) -> None:
-        """Own the partitions that the topic should have, each with all of the topic's subscriptions."""
-        for partition in range(len(topic.owners), topic.config.partitions):
-            key = PartitionKey(topic.domain, topic.name, topic.record.incarnation, partition)
-            owner = PartitionOwner(
-                key,
-                topic.engine,
-                topic.config,
-                self.settings,
-                self.surroundings.clock,
-                self._undertaker.bury,
-                self._read_ahead,
-            )
-            await owner.load(sealed=topic.config.sealed)
-            topic.owners.append(owner)
-        known = {name: reader.config for owner in topic.owners for name, reader in owner.core.subscriptions.items()}
-        for owner in topic.owners:
-            for name, config in known.items():
-                if name not in owner.core.subscriptions:
-                    owner.note_journal([owner.core.subscribe(name, config, owner.core.start)])
-        if topic.full_name in self.topics:
-            for owner in topic.owners:
-                owner.start()
-            for attachment in topic.attachments.values():
-                for owner in topic.owners:
-                    attachment.start_partition(owner)
+    async def delete_topic(self, name: str) -> None:
+        """Delete the topic with all of its messages and subscriptions; its consumers are told."""
+        await self._registry.delete(name)
 
     async def _dead_topic(self, name: str, origin: Topic) -> Topic:
         config = msgspec.structs.replace(origin.config, messages_max=None, when_full="refuse")
-        topic = await self._ensure(origin.domain, name, config)
+        topic = await self._registry.ensure(origin.domain, name, config)
         await self.subscribe(topic, REDRIVE_SUBSCRIPTION, SubscriptionConfig(), "earliest")
         return topic
 
     def _topic_of(self, owner: PartitionOwner) -> Topic:
         return self.topics[f"{owner.key.domain}/{owner.key.topic}"]
 
-    def _lock(self, full_name: str) -> asyncio.Lock:
-        return self._creating.setdefault(full_name, asyncio.Lock())
-
     # --- publishing ---------------------------------------------------------------------------------------------------
 
     async def publish(self, name: str, batch: Batch) -> Receipts:
         """Returns when every message of the batch is durable. A batch over several partitions is one commit."""
-        publishing = start_publish([(await self.topic_for_use(name), batch)])
+        publishing = start_publish([(await self._registry.get_or_create(name), batch)])
         await publishing.durable()
         return publishing.receipts[0]
 
@@ -253,7 +123,7 @@ class Node:
 
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> dict[str, Receipts]:
         """Publish to every topic that the routing key leads to, in one commit. Raises `Unroutable` if there is none."""
-        topics = [await self.topic_for_use(name) for name in self.exchanges.route(exchange, routing_key)]
+        topics = [await self._registry.get_or_create(name) for name in self.exchanges.route(exchange, routing_key)]
         publishing = start_publish([(topic, batch) for topic in topics])
         await publishing.durable()
         return {topic.full_name: receipts for topic, receipts in zip(topics, publishing.receipts, strict=True)}
@@ -270,7 +140,7 @@ class Node:
         """
         if not transaction or len(transaction) > TRANSACTION_ID_CHARS_MAX:
             raise InvalidArgument("transaction", f"an id has 1 to {TRANSACTION_ID_CHARS_MAX} characters")
-        topics = [(await self.topic_for_use(name), batch) for name, batch in publishes]
+        topics = [(await self._registry.get_or_create(name), batch) for name, batch in publishes]
         settled = [
             TransactionAck(*attachment.find(partition), lease, offsets)
             for attachment, partition, lease, offsets in acks
@@ -279,7 +149,9 @@ class Node:
             ack.owner.engine is self.engine for ack in settled
         )
         config = TopicConfig(durable=durable, retention_seconds=0)
-        coordinator = await self._ensure("default", COORDINATOR if durable else f"{COORDINATOR}.memory", config)
+        coordinator = await self._registry.ensure(
+            "default", COORDINATOR if durable else f"{COORDINATOR}.memory", config
+        )
         shares = [(owner, part) for topic, batch in topics for owner, _, part in spread(topic, batch)]
         return await self._transactions.commit(coordinator.owners[0], transaction, shares, settled)
 
@@ -336,7 +208,7 @@ class Node:
         if config.filter is not None:
             compile_filter(config.filter)
         check_name("subscription", subscription, self.settings.limits, system=subscription == REDRIVE_SUBSCRIPTION)
-        topic = await self.topic_for_use(name)
+        topic = await self._registry.get_or_create(name)
         group = await self.subscribe(topic, subscription, config, start, keep_retry=keep_retry)
         member = None
         if config.mode == "broadcast":
@@ -416,8 +288,3 @@ class Node:
 
 TRANSACTION_ID_CHARS_MAX = 256
 """An id is remembered by its digest; the limit is for logs and errors."""
-
-
-def _difference(has: TopicConfig, wanted: TopicConfig) -> str:
-    names = [name for name in TopicConfig.__struct_fields__ if getattr(has, name) != getattr(wanted, name)]
-    return "; ".join(f"{name} is {getattr(has, name)}, not {getattr(wanted, name)}" for name in names)

@@ -1,0 +1,193 @@
+"""The registry of topics: creating, configuring, finding and deleting them, and owning their partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from sealane.delivery.subscription import Subscription
+from sealane.engine import Engine, PartitionKey
+from sealane.errors import AlreadyExists, TopicNotFound
+from sealane.message import check_name, split_topic
+from sealane.node.locks import Locks
+from sealane.node.owner import PartitionOwner
+from sealane.node.read_ahead import ReadAhead
+from sealane.node.settings import NodeSettings
+from sealane.node.surroundings import Surroundings
+from sealane.node.topic_config import TopicConfig, changed_config, check_topic_config
+from sealane.node.topics import Catalogue, Topic, TopicRecord
+
+T = TypeVar("T")
+
+
+class TopicRegistry:
+    """Every topic of a node, running. Topics in memory are in the catalogue too: they come back empty."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        memory: Engine,
+        surroundings: Surroundings,
+        settings: NodeSettings,
+        locks: Locks,
+        bury: Callable[[PartitionOwner, Subscription], None],
+    ) -> None:
+        self.running: dict[str, Topic] = {}
+        self._engine = engine
+        self._memory = memory
+        self._surroundings = surroundings
+        self._settings = settings
+        self._lock = locks
+        self._bury = bury
+        self._catalogue = Catalogue(engine)
+        self._read_ahead = ReadAhead()
+        self._finishing: set[asyncio.Task[Any]] = set()
+
+    async def load(self) -> None:
+        """Own what the catalogue lists."""
+        for domain, name, record, version in await self._catalogue.topics():
+            await self._start(domain, name, record, version)
+
+    async def close(self) -> None:
+        if self._finishing:
+            await asyncio.wait(list(self._finishing))
+        for topic in self.running.values():
+            for owner in topic.owners:
+                await owner.close()
+
+    async def create(self, name: str, config: TopicConfig) -> Topic:
+        """Make sure that the topic exists with this configuration."""
+        check_topic_config(config)
+        domain, bare = self._checked(name)
+        return await self._whole(self._create_or_compare(domain, bare, config))
+
+    async def _create_or_compare(self, domain: str, bare: str, config: TopicConfig) -> Topic:
+        async with self._lock(f"{domain}/{bare}"):
+            existing = self.running.get(f"{domain}/{bare}")
+            if existing is None:
+                return await self._create(domain, bare, config)
+            if existing.config != config:
+                raise AlreadyExists("topic", existing.full_name, _difference(existing.config, config))
+            return existing
+
+    async def configure(self, name: str, changes: Mapping[str, object]) -> Topic:
+        return await self._whole(self._configure(self.get(name), changes))
+
+    async def _configure(self, topic: Topic, changes: Mapping[str, object]) -> Topic:
+        async with self._lock(topic.full_name):
+            record = msgspec.structs.replace(topic.record, config=changed_config(topic.config, dict(changes)))
+            topic.version = await self._catalogue.change_topic(topic, record)
+            topic.record = record
+            for owner in topic.owners:
+                owner.configure(record.config)
+            await self._add_partitions(topic)
+            return topic
+
+    async def delete(self, name: str) -> None:
+        """Delete the topic with all of its messages and subscriptions."""
+        await self._whole(self._delete(self.get(name)))
+
+    async def _delete(self, topic: Topic) -> None:
+        async with self._lock(topic.full_name):
+            await self._catalogue.remove_topic(topic)
+            del self.running[topic.full_name]
+            for attachment in list(topic.attachments.values()):
+                attachment.consumer.closed(TopicNotFound(topic.full_name, "it was deleted"))
+            owners, topic.owners = topic.owners, []
+            for owner in owners:
+                await owner.close()
+                await owner.engine.drop(owner.key)
+
+    def get(self, name: str) -> Topic:
+        full_name = "/".join(split_topic(name))
+        found = self.running.get(full_name)
+        if found is None:
+            raise TopicNotFound(full_name, "create it first, or turn topics.auto_create on")
+        return found
+
+    async def get_or_create(self, name: str) -> Topic:
+        """The topic, created now if it does not exist and topics may be created by using them."""
+        domain, bare = split_topic(name)
+        found = self.running.get(f"{domain}/{bare}")
+        if found is not None:
+            return found
+        if not self._settings.topics.auto_create:
+            return self.get(name)
+        domain, bare = self._checked(name)
+        defaults = self._settings.topics
+        config = TopicConfig(
+            partitions=defaults.partitions, sealed=defaults.sealed, retention_seconds=defaults.retention_seconds
+        )
+        return await self.ensure(domain, bare, config)
+
+    def _checked(self, name: str) -> tuple[str, str]:
+        domain, bare = split_topic(name)
+        check_name("domain", domain, self._settings.limits)
+        check_name("topic", bare, self._settings.limits)
+        return domain, bare
+
+    async def ensure(self, domain: str, name: str, config: TopicConfig) -> Topic:
+        existing = self.running.get(f"{domain}/{name}")
+        if existing is not None:
+            return existing
+        return await self._whole(self._find_or_create(domain, name, config))
+
+    async def _find_or_create(self, domain: str, name: str, config: TopicConfig) -> Topic:
+        async with self._lock(f"{domain}/{name}"):
+            return self.running.get(f"{domain}/{name}") or await self._create(domain, name, config)
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish what was begun, even if the caller gives up: half of it would be in the way of the next attempt."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+        return await asyncio.shield(task)
+
+    async def _create(self, domain: str, name: str, config: TopicConfig) -> Topic:
+        incarnation = int.from_bytes(self._surroundings.entropy(4), "big") >> 1
+        record = TopicRecord(config, incarnation)
+        version = await self._catalogue.add_topic(domain, name, record)
+        return await self._start(domain, name, record, version)
+
+    async def _start(self, domain: str, name: str, record: TopicRecord, version: int) -> Topic:
+        topic = Topic(domain, name, record, version, self._engine if record.config.durable else self._memory)
+        await self._add_partitions(topic)
+        self.running[topic.full_name] = topic
+        for owner in topic.owners:
+            owner.start()
+        return topic
+
+    async def _add_partitions(self, topic: Topic) -> None:
+        """Own the partitions that the topic should have, each with all of the topic's subscriptions."""
+        for partition in range(len(topic.owners), topic.config.partitions):
+            key = PartitionKey(topic.domain, topic.name, topic.record.incarnation, partition)
+            owner = PartitionOwner(
+                key,
+                topic.engine,
+                topic.config,
+                self._settings,
+                self._surroundings.clock,
+                self._bury,
+                self._read_ahead,
+            )
+            await owner.load(sealed=topic.config.sealed)
+            topic.owners.append(owner)
+        known = {name: reader.config for owner in topic.owners for name, reader in owner.core.subscriptions.items()}
+        for owner in topic.owners:
+            for name, config in known.items():
+                if name not in owner.core.subscriptions:
+                    owner.note_journal([owner.core.subscribe(name, config, owner.core.start)])
+        if topic.full_name in self.running:
+            for owner in topic.owners:
+                owner.start()
+            for attachment in topic.attachments.values():
+                for owner in topic.owners:
+                    attachment.start_partition(owner)
+
+
+def _difference(has: TopicConfig, wanted: TopicConfig) -> str:
+    names = [name for name in TopicConfig.__struct_fields__ if getattr(has, name) != getattr(wanted, name)]
+    return "; ".join(f"{name} is {getattr(has, name)}, not {getattr(wanted, name)}" for name in names)
