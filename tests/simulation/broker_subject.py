@@ -17,8 +17,8 @@ from sealane.engine.local.files import Files
 from sealane.engine.local.record import JOURNAL
 from sealane.errors import StorageFailed
 from sealane.node import Node, NodeSettings
-from sealane.node.node import Surroundings
 from sealane.node.owner import PartitionOwner
+from sealane.node.surroundings import Surroundings
 from sealane.node.topics import Topic
 from sealane.security.sealing import Sealer
 from tests.simulation.broker_consuming import Consuming

@@ -13,7 +13,7 @@ from sealane.engine import Append
 from sealane.engine.memory import MemoryEngine
 from sealane.errors import StorageFull
 from sealane.node import Node
-from sealane.node.node import Surroundings
+from sealane.node.surroundings import Surroundings
 
 
 class Refusing(MemoryEngine):
