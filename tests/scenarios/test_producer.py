@@ -8,8 +8,10 @@ import pytest
 
 import sealane
 from sealane.client import producer as producing
+from sealane.client.outgoing import Outgoing
 from sealane.client.producer import Producer
-from sealane.message import Limits, Row, Stamp, from_rows
+from sealane.message import Limits
+from sealane.node.surroundings import Surroundings
 from tests.scenarios.broker import Broker, eventually, take, take_payloads
 
 
@@ -134,10 +136,7 @@ async def test_memory_is_bounded_while_the_broker_is_slow() -> None:
         arrived.append(len(batch))
         await answer.wait()
 
-    def build(rows: list[Row]):
-        return from_rows(rows, Stamp(0, bytes(16)), limits=Limits())
-
-    producer = Producer(lambda payload, **_: Row(payload), build, publish, bytes(16))
+    producer = Producer(Outgoing(Limits(), Surroundings(lambda: 0, bytes)), publish, bytes(16))
     sent = 0
 
     async def produce() -> None:
