@@ -137,7 +137,7 @@ class Publishing:
     async def _idempotent(self, actor: str, topic: str, name: str, messages: Sequence[Given], sequence: int) -> None:
         """What a client does that numbers its batches, and sends one again when it did not hear of it."""
         lane = self._broker.lane
-        batch = lane.build([lane.row(payload(message), **options(message)) for message in messages])
+        batch = lane.outgoing.build([lane.outgoing.row(payload(message), **options(message)) for message in messages])
         meta = msgspec.structs.replace(batch.meta, producer=id_of(actor).bytes, sequence=sequence)
         self._record(PublishCalled(actor, name, tuple(meant(message, once=True) for message in messages)))
         try:

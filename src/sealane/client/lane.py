@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 import weakref
 from collections.abc import Awaitable, Mapping, Sequence
@@ -16,11 +17,12 @@ from pyroaring import BitMap64
 from sealane.client.answers import Answers
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
+from sealane.client.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.client.transaction import Transaction
-from sealane.delivery.config import LEASE_SECONDS_DEFAULT, SECOND_US, Mode, Retry, SubscriptionConfig
-from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, InvalidMessage
-from sealane.message import Batch, Row, from_arrow, from_payloads, from_rows
+from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
+from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
+from sealane.message import Batch
 from sealane.node import Consumer, Node, TopicConfig
 from sealane.node.attachment import Attachment
 from sealane.node.describe import TopicDescription, describe_topic
@@ -35,8 +37,6 @@ T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 PREFETCH_DEFAULT = 1_000
-SECONDS_MAX = 100 * 365 * 24 * 3600
-"""A ttl or a delay of more than a century is a mistake, such as milliseconds."""
 
 
 class Lane:
@@ -44,6 +44,7 @@ class Lane:
 
     def __init__(self, node: Node, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._node = node
+        self.outgoing = Outgoing(node.settings.limits, node.surroundings)
         self._timeout_seconds = timeout_seconds
         self._coalescers: dict[tuple[str, bool], Coalescer] = {}
         self._consumptions: weakref.WeakSet[Consumption[Any]] = weakref.WeakSet()
@@ -69,7 +70,7 @@ class Lane:
     ) -> Receipt:
         """Returns when the message is durable. A repeated `id` is stored once and gets the first one's receipt."""
         self._check_open()
-        row = self.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
+        row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
         durable = self._coalescer(topic, given_id=id is not None).add(row)
         return await (durable if timeout is None else self._within(durable, timeout, "publish"))
 
@@ -81,7 +82,7 @@ class Lane:
         What does not fit one batch is published as several, in order; if one is refused those before it are stored.
         """
         self._check_open()
-        batches = self.batches(messages)
+        batches = self.outgoing.batches(messages)
         receipts = [await self._within(self._node.publish(topic, batch), timeout, "publish_many") for batch in batches]
         return receipts[0] if len(receipts) == 1 else [receipt for some in receipts for receipt in some]
 
@@ -104,8 +105,8 @@ class Lane:
         Raises `Unroutable`, and stores nothing, if there is none. Returns the receipts by topic.
         """
         self._check_open()
-        row = self.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        publishing = self._node.publish_to_exchange(exchange, routing_key, self.build([row]))
+        row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
+        publishing = self._node.publish_to_exchange(exchange, routing_key, self.outgoing.build([row]))
         receipts = await self._within(publishing, timeout, "publish_to")
         return {topic: some[0] for topic, some in receipts.items()}
 
@@ -117,7 +118,7 @@ class Lane:
             self._check_open()
             return await self._within(self._node.publish(topic, batch), None, "producer")
 
-        return Producer(self.row, self.build, publish, self._node.surroundings.entropy(16))
+        return Producer(self.outgoing, publish, self._node.surroundings.entropy(16))
 
     def transaction(self, id: str) -> Transaction:
         """Publishes and acks that become visible together, once under `id`."""
@@ -278,53 +279,7 @@ class Lane:
         self._check_open()
         await self._node.exchanges.unbind(exchange, topic, routing_key)
 
-    # --- building -----------------------------------------------------------------------------------------------------
-
-    def row(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        priority: int = 5,
-        ttl: float | None = None,
-        delay: float = 0,
-        id: uuid.UUID | str | bytes | None = None,
-    ) -> Row:
-        """A message as it is given: times become moments, types are checked where a mistake is likely."""
-        if not isinstance(payload, bytes):
-            raise InvalidMessage("payload", f"must be bytes, not {type(payload).__name__}; encode text first")
-        if key is None and headers is None and priority == 5 and ttl is None and not delay and id is None:
-            return Row(payload)
-        expires_us = deliver_at_us = None
-        if ttl is not None or delay:
-            now_us = self._node.surroundings.clock()
-            if ttl is not None:
-                if not isinstance(ttl, int | float) or not 0 < ttl <= SECONDS_MAX:
-                    raise InvalidMessage("ttl", f"{ttl!r} is not a number of seconds above 0, up to {SECONDS_MAX:,}")
-                expires_us = now_us + round(ttl * SECOND_US)
-            if delay:
-                if not isinstance(delay, int | float) or not 0 < delay <= SECONDS_MAX:
-                    raise InvalidMessage("delay", f"{delay!r} is not a number of seconds from 0 to {SECONDS_MAX:,}")
-                deliver_at_us = now_us + round(delay * SECOND_US)
-        return Row(payload, key, headers, priority, expires_us, deliver_at_us, id)
-
-    def build(self, rows: list[Row]) -> Batch:
-        return from_rows(rows, self._node.surroundings.stamp(), limits=self._node.settings.limits)
-
-    def batches(self, messages: Sequence[bytes] | pa.RecordBatch | pa.Table) -> list[Batch]:
-        limits, surroundings = self._node.settings.limits, self._node.surroundings
-        if isinstance(messages, pa.RecordBatch | pa.Table):
-            if not messages.num_rows:
-                return []
-            return from_arrow(messages, surroundings.stamp(), limits=limits)
-        if isinstance(messages, bytes | str):
-            raise InvalidArgument("messages", "is one payload; publish_many takes a sequence of them")
-        payloads = messages if isinstance(messages, list | tuple) else list(messages)
-        return [
-            from_payloads(payloads[start:stop], surroundings.stamp(), limits=limits)
-            for start, stop in _strides(payloads, BATCH_MESSAGES, limits.batch_bytes_max // 2)
-        ]
+    # --- within the package -------------------------------------------------------------------------------------------
 
     def _coalescer(self, topic: str, *, given_id: bool) -> Coalescer:
         coalescer = self._coalescers.get((topic, given_id))
@@ -336,7 +291,7 @@ class Lane:
             async def publish(batch: Batch) -> Receipts:
                 return await self._node.publish(topic, batch)
 
-            coalescer = Coalescer(self.build, start, publish, self._timeout_seconds)
+            coalescer = Coalescer(self.outgoing.build, start, publish, self._timeout_seconds)
             self._coalescers[topic, given_id] = coalescer
         return coalescer
 
@@ -353,10 +308,18 @@ class Lane:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End the consumers: fetched messages go back, and so do those handed out and not answered."""
+        """End the consumers: fetched messages go back, and so do those handed out and not answered.
+
+        Waits for the node at most `CLOSE_SECONDS`: what it has not heard by then, it learns when leases end.
+        """
         if self._closed:
             return
         self._closed = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._end_consumers()
+
+    async def _end_consumers(self) -> None:
         for consumption in list(self._consumptions):
             await consumption.shut()
         for answers in list(self._answers):
@@ -390,25 +353,7 @@ class Lane:
             raise DeadlineExceeded(f"{what} was not done within {seconds:g} s; it may still happen") from None
 
 
-BATCH_MESSAGES = 10_000
-"""`publish_many` cuts longer sequences into batches of this many."""
-
-
 def _checked_prefetch(prefetch: int) -> int:
     if prefetch < 1:
         raise InvalidArgument("prefetch", f"{prefetch} is not at least 1")
     return prefetch
-
-
-def _strides(payloads: Sequence[bytes], count: int, bytes_max: int) -> list[tuple[int, int]]:
-    """Runs of at most `count` payloads and about `bytes_max` bytes."""
-    if len(payloads) <= count and sum(map(len, payloads)) <= bytes_max:
-        return [(0, len(payloads))] if payloads else []
-    runs, start, size = [], 0, 0
-    for index, payload in enumerate(payloads):
-        if index > start and (index - start >= count or size + len(payload) > bytes_max):
-            runs.append((start, index))
-            start, size = index, 0
-        size += len(payload)
-    runs.append((start, len(payloads)))
-    return runs

@@ -9,6 +9,7 @@ from typing import Self
 
 import msgspec
 
+from sealane.client.outgoing import Outgoing
 from sealane.errors import Closed
 from sealane.message import Batch, Row
 from sealane.node.receipts import Receipts
@@ -19,8 +20,6 @@ BATCH_BYTES = 1 << 20
 BATCHES_IN_FLIGHT = 4
 """More would only add memory: the node commits one group while the next is gathered."""
 
-BuildRow = Callable[..., Row]
-
 
 class Producer:
     """`send` returns once the message is buffered; `flush`, or leaving the `async with` block, when all are durable.
@@ -30,13 +29,11 @@ class Producer:
 
     def __init__(
         self,
-        row: BuildRow,
-        build: Callable[[list[Row]], Batch],
+        outgoing: Outgoing,
         publish: Callable[[Batch], Awaitable[Receipts]],
         identity: bytes,
     ) -> None:
-        self._row = row
-        self._build = build
+        self._outgoing = outgoing
         self._publish = publish
         self._identity = identity
         self._sequence = 0
@@ -61,7 +58,7 @@ class Producer:
     ) -> None:
         """Buffer a message; waits only while the node is behind by the buffers' size."""
         self._check()
-        row = self._row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay)
+        row = self._outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay)
         self._rows.append(row)
         self._row_bytes += len(payload)
         if len(self._rows) >= BATCH_MESSAGES or self._row_bytes >= BATCH_BYTES:
@@ -91,7 +88,7 @@ class Producer:
             return
         rows, self._rows, self._row_bytes = self._rows, [], 0
         try:
-            batch = self._build(rows)
+            batch = self._outgoing.build(rows)
         except Exception as error:
             self._error = error
             return

@@ -46,12 +46,12 @@ class Transaction:
     ) -> None:
         """Publish with the others, when the transaction commits. A message that breaks a limit is refused here."""
         self._check_open()
-        row = self._lane.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        self._publishes.append((topic, self._lane.build([row])))
+        row = self._lane.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
+        self._publishes.append((topic, self._lane.outgoing.build([row])))
 
     async def publish_many(self, topic: str, payloads: Sequence[bytes]) -> None:
         self._check_open()
-        self._publishes.extend((topic, batch) for batch in self._lane.batches(payloads))
+        self._publishes.extend((topic, batch) for batch in self._lane.outgoing.batches(payloads))
 
     async def ack(self, message: Message | MessageBatch) -> None:
         """Acknowledge with the others, when the transaction commits."""
