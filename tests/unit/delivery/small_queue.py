@@ -13,6 +13,7 @@ from sealane.delivery.events import (
     Expired,
     Failed,
     Granted,
+    Published,
     Sought,
     TransactionDone,
     decode_events,
@@ -69,9 +70,10 @@ class SmallQueue:
     # --- around the core ----------------------------------------------------------------------------------------------
 
     def record(self, *events: Event) -> None:
-        if events:
-            self.journal.append(encode_events(events))
-            self.events.extend(events)
+        lasting = [event for event in events if not isinstance(event, Published) or event.lasting]
+        if lasting:
+            self.journal.append(encode_events(lasting))
+        self.events.extend(events)
 
     def happen(self, *events: Event) -> None:
         """These take effect now."""

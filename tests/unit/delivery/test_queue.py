@@ -391,6 +391,19 @@ def test_a_clock_that_goes_back_delays_and_never_repeats(queue: SmallQueue) -> N
     assert queue["billing"].attempts.failures(0) == 2
 
 
+def test_a_grant_before_its_moment_as_a_clock_that_went_back_tells_it_is_folded_as_a_grant(queue: SmallQueue) -> None:
+    queue.publish(1)
+    queue.grant("ann")
+    queue.nack(0)
+    queue.wait(1)
+    queue.wait(-60)
+    assert queue.grant("http", bound=False) == [0]
+    queue.restart()
+    queue.check()
+    assert not queue["billing"].parked
+    queue.ack(0)
+
+
 def _kill(queue: SmallQueue, count: int) -> None:
     """Let the first messages run out of their two attempts."""
     queue.publish(count)
