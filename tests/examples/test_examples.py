@@ -1,0 +1,86 @@
+"""Every example runs as its reader would run it, and says what it promises to show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+EXPECTED = {
+    "01_hello.py": ["durable at offset 0 of partition 0", "received 'hello', attempt 1, headers {'from': 'me'}"],
+    "02_work_queue.py": ["30 jobs done by 3 workers, each job once"],
+    "03_retries_and_dead_letters.py": [
+        "order 1: billed",
+        "order 2: attempt 3 failed",
+        "dead letter after 3 attempts: customer has no address",
+        "would come back: 1, because of {'customer has no address': 1}",
+        "order 2: billed",
+    ],
+    "04_order_per_key.py": [f"{customer}: ordered, paid, packed, sent" for customer in ("ann", "bob", "cem", "dia")],
+    "05_fan_out.py": [
+        "two subscriptions: rain rain",
+        "two screens of one subscription: fire fire",
+        "the exchange chose: default/europe default/orders",
+        "nothing is lost silently: exchange 'default/sales' routes 'us.refund' nowhere",
+    ],
+    "06_transactions.py": [
+        "nothing happened, since the printer is on fire; topics: ['default/orders']",
+        "committed; topics: ['default/invoices', 'default/letters', 'default/orders']",
+        "again under the same id: replayed is True",
+        "invoices stored: 1",
+    ],
+    "07_exactly_once.py": [
+        "offsets: first 0, repeated 0, another 1",
+        "after a restart: repeated 0; stored in all: 2",
+    ],
+    "08_batches_to_parquet.py": ["20,000 messages of 10 sensors in the file, columns ['key', 'payload', 'created']"],
+    "09_delays_ttl_and_priorities.py": [
+        "priority 9: urgent\npriority 5: ordinary\npriority 1: whenever you like\npriority 5: delayed by 0.3 s\n"
+    ],
+    "10_replay_and_filters.py": [
+        "the first time: us 0, eu 1, us 2, eu 3, us 4, eu 5",
+        "again from offset 4: us 4, eu 5",
+        "again from a moment: eu 3, us 4, eu 5",
+        "a new subscription, filtered: eu 1, eu 3, eu 5",
+    ],
+    "11_testing.py": ["1 passed"],
+}
+
+
+def arguments(name: str) -> list[str]:
+    """A checkout that is not installed has no entry point by which pytest would find the fixtures."""
+    is_installed = any(point.name == "sealane" for point in entry_points(group="pytest11"))
+    return ["-p", "sealane.testing.plugin"] if name == "11_testing.py" and not is_installed else []
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_the_example_shows_what_it_says(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments(name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    at = 0
+    for text in EXPECTED[name]:
+        assert text in done.stdout[at:], done.stdout
+        at = done.stdout.index(text, at)
+    assert list(tmp_path.iterdir()) == [], "an example leaves nothing behind"
+
+
+def test_every_example_is_run_and_listed() -> None:
+    files = {path.name for path in EXAMPLES.glob("*.py")}
+    assert files == set(EXPECTED)
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert [name for name in files if f"]({name})" not in page] == []
