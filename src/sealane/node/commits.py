@@ -46,6 +46,8 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
     The future resolves when they are durable and visible; it outlives a cancelled caller (await it shielded).
     """
     try:
+        for share in shares:
+            share.owner.check()
         durable = asyncio.ensure_future(engine.commit([share.append for share in shares]))
     except BaseException:
         for share in shares:

@@ -10,7 +10,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from sealane.delivery.events import Event, Failed, Granted, Released, SubscriptionEvent, decode_events, encode_events
+from sealane.delivery.events import (
+    Event,
+    Failed,
+    Granted,
+    Released,
+    Snapshot,
+    SubscriptionEvent,
+    decode_events,
+    encode_events,
+)
 from sealane.delivery.offsets import unpack
 from sealane.delivery.partition import Partition, Publication
 from sealane.delivery.subscription import Subscription
@@ -150,11 +159,16 @@ class PartitionOwner:
 
     def check(self) -> None:
         """Raise if this partition cannot take commands."""
-        error = self.engine.failure or self.error
+        error = self.engine.failure or self.error or self._failed_commit()
         if isinstance(error, StorageFull):
             raise error
         if error is not None:
             raise StorageFailed(f"{self.key} takes no writes after an error: {error}") from error
+
+    def _failed_commit(self) -> BaseException | None:
+        """Why the last commit failed, if it has: known a moment before `broke` is told."""
+        last = self._last_commit
+        return last.exception() if last is not None and last.done() and not last.cancelled() else None
 
     # --- the journal --------------------------------------------------------------------------------------------------
 
@@ -213,9 +227,11 @@ class PartitionOwner:
             self.revoke_all(name)
         core = Partition(before.topic, before.limits)
         await self._take_over(core)
+        self._last_commit = None
         waiting = [*self._handed_back, *self._waiting]
         self._handed_back, self._waiting = [], []
-        self.note_journal([event for event in waiting if not isinstance(event, Granted)])
+        # A snapshot tells of what was accepted and then failed.
+        self.note_journal([event for event in waiting if not isinstance(event, Granted | Snapshot)])
         for event in self._waiting:
             core.apply(event)
         core.recovered(core.start, core.end)
@@ -266,7 +282,7 @@ class PartitionOwner:
     def _flush_now(self) -> None:
         self._flush_timer = None
         self._flush_at = float("inf")
-        if not self._waiting or self.error is not None or self.engine.failure is not None:
+        if not self._waiting or self.error or self.engine.failure or self._failed_commit():
             return
         try:
             self.commit(stage(self)).add_done_callback(_consume_exception)
