@@ -54,7 +54,7 @@ async def redrive(order: RedriveOrder) -> RedriveReport:
     for owner in order.topic.owners:
         owner.core.subscription(order.subscription)  # To one that is gone they would come back to nobody.
     for owner in order.dead.owners:
-        await owner.flush()  # What is on its way here comes along.
+        await owner.durable(owner.core.end)  # What is on its way here comes along.
     matching = None if order.matching is None else compile_filter(order.matching)
     report = RedriveReport(order.dry_run)
     stride = MOVE_MESSAGES_MAX if order.rate is None else max(1, min(MOVE_MESSAGES_MAX, round(order.rate / 10)))
