@@ -263,6 +263,9 @@ class Subscription:
 
     def _fail(self, event: Failed, offsets: BitMap64) -> None:
         self.leases.remove(event.lease, offsets)
+        if self.parked.members.intersect(offsets):
+            # In recovery the grant that took them out of there may be missing: it was not journalled, or was damaged.
+            self.parked.discard(offsets)
         self.attempts.count_failure(offsets)
         dead = self.attempts.failed_at_least(self.config.retry.attempts_max, offsets)
         self.backlog.park(offsets)
