@@ -71,6 +71,15 @@ def test_priority_is_known_before_a_message_returns_after_a_restart(queue: Small
     assert queue.grant() == []
 
 
+def test_a_snapshot_knows_which_batches_a_scan_must_look_into(queue: SmallQueue) -> None:
+    queue.publish(2)
+    prioritised(queue, 9)
+    queue.publish(rows(Row(b"m"), only="audit"))
+    queue.snapshot()
+    queue.restart()
+    assert queue.grant() == [2, 0, 1]
+
+
 # --- delay ------------------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +196,16 @@ def test_an_unbound_lease_keeps_its_expired_message_through_a_restart(queue: Sma
     assert queue.grant("bob") == []
     queue.ack(0)
     assert expired(queue.events) == []
+
+
+def test_a_message_that_expired_under_an_unbound_lease_is_not_tried_again_after_a_restart(queue: SmallQueue) -> None:
+    expiring(queue, 1)
+    queue.grant(bound=False)
+    queue.wait(1)
+    queue.restart()
+    assert queue.grant("bob") == []
+    events = queue.nack(0)
+    assert (expired(events), failed(events)) == ([0], [])
 
 
 def test_expiry_is_known_before_a_message_returns_after_a_restart(queue: SmallQueue) -> None:
