@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -184,6 +185,19 @@ async def test_consumers_of_a_deleted_subscription_are_told(lane: sealane.Lane) 
                 await lane.unsubscribe("orders", "billing")
 
 
+async def test_partitions_are_added_to_a_topic_whose_consumers_have_left(lane: sealane.Lane) -> None:
+    await lane.publish_many("orders", [b"a", b"b"])
+    [held] = await take(lane.consume("orders", "billing"), 1)
+    [other] = await take(lane.consume("orders", "shipping"), 1)
+    await lane.unsubscribe("orders", "shipping")
+
+    await lane.configure_topic("orders", partitions=3)
+
+    await held.ack(confirm=True)
+    await other.ack()
+    assert await take_payloads(lane.consume("orders", "billing"), 1) == [b"b"]
+
+
 async def test_topics_subscriptions_and_their_configuration_survive_a_restart(directory: Broker) -> None:
     lane = directory.lane
     await lane.create_topic("orders", partitions=3, retention_seconds=60, messages_max=100)
@@ -239,6 +253,9 @@ async def test_a_caller_who_gives_up_half_way_leaves_nothing_half_done(lane: sea
         if not task.cancelled():
             assert isinstance(task.exception(), sealane.SealaneError | None)
 
+    # What was begun is finished behind the caller's back; this waits for it.
+    with suppress(sealane.TopicNotFound):
+        await lane.delete_topic("orders")
     await lane.publish("orders", b"b")
     async with asyncio.timeout(10):
         async for message in lane.consume("orders", "billing"):

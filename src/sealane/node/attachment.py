@@ -34,8 +34,8 @@ class Attachment:
         self._wake()
 
     def start_partition(self, owner: PartitionOwner) -> None:
-        """Take messages of this partition too."""
-        if self._position not in owner.dispatchers:
+        """Take messages of this partition too, unless this consumer has left, or its subscription was deleted."""
+        if self._attached and self._position not in owner.dispatchers:
             if self._member is not None and self._member not in owner.core.members:
                 owner.core.join(self._member, self.group.config, owner.core.start)
             subscription = owner.core.subscription(self._position)
