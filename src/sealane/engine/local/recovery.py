@@ -197,6 +197,8 @@ def _settle(
             report.cut_bytes += found.written_end - end
             _zero(file, end, found.written_end)
         # What was written but not synced before a crash may be whole by luck: it must be durable before it is served.
+        if records and not later:
+            _write_again(file, records[-1])
         file.sync()
     finally:
         file.close()
@@ -222,6 +224,15 @@ def _mend(
         if not found.tail_sound:
             file.write_at(found.stop - len(tail), [tail])
         report.repaired += 1
+
+
+def _write_again(file: File, last: FoundRecord) -> None:
+    """The last record's sync may have failed: the page cache then still has it, and no sync would write it any more.
+
+    Nothing follows a failed sync, so that it can only be the last one, with the header if it is the first as well.
+    """
+    start = 0 if last.start == HEADER_BYTES else last.start
+    file.write_at(start, [file.read_at(start, last.stop - start)])
 
 
 def _zero(file: File, start: int, stop: int) -> None:
