@@ -60,7 +60,7 @@ class Undertaker:
             await asyncio.wait(tasks)
 
     async def _run(self, owner: PartitionOwner, subscription: Subscription) -> None:
-        while subscription.dying and not owner.closed:
+        while subscription.dying and not owner.closed and not _replaced(owner, subscription):
             try:
                 await self._move(owner, subscription, subscription.dying[0])
             except SealaneError as error:
@@ -85,8 +85,8 @@ class Undertaker:
             if part is not None:
                 parts.append(part)
             missing.remove_range(0, stored.stop)
-        if group not in subscription.dying:
-            return  # A seek or a loss changed the picture while the messages were read.
+        if group not in subscription.dying or _replaced(owner, subscription):
+            return  # A seek, a loss or a refused commit changed the picture while the messages were read.
         origin = Origin(owner.core.topic, name, owner.key.partition)
         attempts = subscription.attempts.failures(offsets.min())
         now_us = owner.clock()
@@ -108,3 +108,11 @@ class Undertaker:
         if not durable_subscription:
             subscription.apply(event)
         await asyncio.shield(durable)
+
+
+def _replaced(owner: PartitionOwner, subscription: Subscription) -> bool:
+    """Whether another object stands for this subscription now: the partition was folded again, and that one sees to it.
+
+    A broadcast consumer's dead letters are moved even when it has left meanwhile.
+    """
+    return owner.core.subscriptions.get(subscription.name, subscription) is not subscription
