@@ -183,6 +183,8 @@ class Consuming:
         try:
             await item.ack(confirm=True)
         except LeaseLost:
-            self._record(AckRefused(*who))
+            # Of several messages some may have been acknowledged.
+            if len(who[2]) == 1:
+                self._record(AckRefused(*who))
         else:
             self._record(AckConfirmed(*who))

@@ -11,9 +11,10 @@ from sealane.client.answers import Answers
 from sealane.node.dead_letters import PREFIX, dead_topic_name, headers_of
 from sealane.node.topics import Topic
 from tests.simulation.broker_consuming import Session
-from tests.simulation.history import AckCalled, AckConfirmed, Dead, Drained, Logged, LogRead, Place
+from tests.simulation.broker_operating import redrive
+from tests.simulation.history import AckCalled, AckConfirmed, Dead, Drained, Logged, LogRead, Place, Redriven
 from tests.simulation.labels import read_payload
-from tests.simulation.workload import IN_MEMORY
+from tests.simulation.workload import FOREVER_SECONDS, IN_MEMORY
 
 if TYPE_CHECKING:
     from tests.simulation.broker_subject import Broker
@@ -38,12 +39,23 @@ class Ending:
             names += [name for name in topic.owners[0].core.subscriptions if name not in names and name[0] != "_"]
             drains += [self._drain(topic.name, name) for name in names]
         await asyncio.gather(*drains)
+        await self._bring_back_the_dead()
         for topic in list(self._broker.node.topics.values()):
             if topic.name.endswith(".dead"):
                 await self._read_dead(topic)
             elif topic.name[0] != "_" and topic.engine is self._broker.engine:
                 await self._read(topic)
         self._broker.look_inside()
+
+    async def _bring_back_the_dead(self) -> None:
+        """Where the log keeps everything, so that all copies can be counted."""
+        broker = self._broker
+        for (topic, name), spec in broker.specs.items():
+            config = broker.life.scenario.settings["topics"][topic]
+            if config.get("retention_seconds") == FOREVER_SECONDS and spec["mode"] != "broadcast":
+                await redrive(broker, topic, name)
+                self._record(Redriven(topic, name, all_of_them=True))
+                await self._drain(topic, name)
 
     async def _drain(self, topic: str, subscription: str) -> None:
         """Acknowledge everything that comes until nothing is left."""
@@ -54,6 +66,7 @@ class Ending:
             session.came(answers, settles=True)
             async with aclosing(aiter(consumption)) as items:
                 await self._take_all(session, answers, items)
+        session.ended(leases_end=True)
         self._record(Drained(session.topic_name, session.known_as))
 
     async def _take_all(self, session: Session, answers: Answers, items: Any) -> None:
@@ -88,7 +101,8 @@ class Ending:
                 for stored in batches:
                     for place, payload in enumerate(stored.batch.payloads(), start=stored.base):
                         if place >= offset:
-                            self._record(Logged(Place(name, partition, place), *read_payload(payload)))
+                            only = stored.batch.meta.only
+                            self._record(Logged(Place(name, partition, place), *read_payload(payload), only))
                 offset = batches[-1].stop
             self._broker.note_quarantined()
             # The start moves with retention: what was trimmed while it was read is not claimed.
@@ -99,12 +113,13 @@ class Ending:
             offset = topic.owners[partition].core.start
             while batches := await self._broker.node.browse(topic.full_name, partition, offset, bytes_max=READ_BYTES):
                 for stored in batches:
-                    for place, headers in enumerate(headers_of(stored.batch), start=stored.base):
+                    told = zip(headers_of(stored.batch), stored.batch.payloads(), strict=True)
+                    for place, (headers, payload) in enumerate(told, start=stored.base):
                         if place >= offset and headers is not None:
-                            self._note_dead(topic, headers)
+                            self._note_dead(topic, headers, read_payload(payload)[0])
                 offset = batches[-1].stop
 
-    def _note_dead(self, topic: Topic, headers: dict[str, str]) -> None:
+    def _note_dead(self, topic: Topic, headers: dict[str, str], label: str) -> None:
         domain, name = headers[f"{PREFIX}topic"].split("/")
         subscription = headers[f"{PREFIX}subscription"]
         assert topic.full_name == f"{domain}/{dead_topic_name(name, subscription)}"
@@ -114,4 +129,4 @@ class Ending:
         place = Place(
             self._broker.topic_name(origin), int(headers[f"{PREFIX}partition"]), int(headers[f"{PREFIX}offset"])
         )
-        self._record(Dead(subscription, place, int(headers[f"{PREFIX}attempts"])))
+        self._record(Dead(subscription, place, int(headers[f"{PREFIX}attempts"]), label))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sealane.errors import AlreadyExists, StorageFull, SubscriptionNotFound, TopicNotFound
 from sealane.node.starts import Start
-from tests.simulation.history import Sought
+from tests.simulation.history import Redriven, Sought
 from tests.simulation.scenario import Step
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ class Operating:
             return
         broker.record(sought)
 
+    async def redrive(self, step: Step) -> None:
+        await redrive(self._broker, step.args["topic"], step.args["subscription"], step.args["messages_max"])
+
     async def create(self, step: Step) -> None:
         try:
             await self._broker.lane.create_topic(step.args["topic"])
@@ -43,3 +46,13 @@ class Operating:
             await self._broker.lane.delete_topic(step.args["topic"])
         except TopicNotFound:
             return
+
+
+async def redrive(broker: Broker, topic: str, subscription: str, messages_max: int | None = None) -> None:
+    """Send dead letters back, if there are any."""
+    name = broker.topic_name(broker.node.topic(topic))
+    broker.record(Redriven(name, subscription))
+    try:
+        await broker.lane.redrive(topic, subscription, messages_max=messages_max)
+    except (TopicNotFound, StorageFull):
+        return

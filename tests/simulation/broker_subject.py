@@ -202,6 +202,7 @@ class BrokerSubject:
             "transact": Publishing(broker).transact,
             "consume": Consuming(broker).consume,
             "seek": Operating(broker).seek,
+            "redrive": Operating(broker).redrive,
             "create": Operating(broker).create,
             "delete": Operating(broker).delete,
         }
@@ -217,7 +218,7 @@ class BrokerSubject:
             # What an operator does when the broker says that its disk has failed. A full one is no reason to say so.
             if self._broker.engine.failure is None and not isinstance(error.__cause__, sqlite3.Error):
                 raise
-            self._life.end("power")
+            self._life.end(self._life.scenario.settings["after_failure"])
 
     async def finish(self) -> None:
         await Ending(self._broker).run()

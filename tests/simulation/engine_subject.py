@@ -47,6 +47,7 @@ def draw_engine(seed: int) -> Scenario:
         "segment_bytes": rng.choice((4_096, 16_384, 65_536)),
         "commit": rng.choice(("auto", "inline", "thread")),
         "compaction": rng.random() < 0.5,
+        "after_failure": rng.choice(("kill", "power")),
     }
     return Scenario("engine", seed, tuple(steps), faults, settings)
 
@@ -143,7 +144,7 @@ class EngineSubject:
     async def _recover_from(self, error: StorageError, openings: int) -> None:
         """Do what a node would: restart after a failure, and open the partitions again when an outcome is unknown."""
         if isinstance(error, StorageFailed):
-            self._life.end("power")
+            self._life.end(self._life.scenario.settings["after_failure"])
         elif not isinstance(error, StorageFull | OffsetMismatch):
             raise error
         elif openings == self._openings:

@@ -174,6 +174,17 @@ class Dead:
     subscription: str
     place: Place
     attempts: int
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """The dead letters of a subscription were to be driven back to it."""
+
+    topic: str
+    subscription: str
+    all_of_them: bool = False
+    """In the end, without faults: it was told that all of them were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +292,8 @@ class Logged:
     place: Place
     label: str
     intact: bool = True
+    only: str | None = None
+    """The one subscription that it is for: it came back from the dead letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +329,7 @@ Event = (
     | AckRefused
     | Nacked
     | Dead
+    | Redriven
     | Dropped
     | Sought
     | TransactionCalled

@@ -23,6 +23,7 @@ from tests.simulation.history import (
     Place,
     PublishAcked,
     PublishCalled,
+    Redriven,
     SessionEnded,
     Sought,
     Started,
@@ -212,6 +213,7 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
     gone: set[Place] = set()
     acks: dict[tuple[str, str], tuple[Held, ...]] = {}
     places: dict[Place, str] = {}
+    addressed: dict[Place, str] = {}
     made_at: dict[tuple[str, str], int] = {}
     skipping: set[tuple[str, str]] = set()
     lost = lost_places(history)
@@ -239,6 +241,8 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
                 places.update(zip(event.places, event.labels, strict=True))
             case Logged():
                 places.setdefault(event.place, event.label)
+                if event.only is not None:
+                    addressed[event.place] = event.only
             case Subscribed():
                 made_at.setdefault((event.topic, event.subscription), number)
             case Sought() if not event.backwards:
@@ -266,6 +270,8 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
             made = made_at[drained.topic, drained.subscription]
             selective = not subscribed.from_start or (drained.topic, drained.subscription) in skipping
             if selective and called_at.get(label, -1) < made:
+                continue
+            if addressed.get(place, drained.subscription) != drained.subscription:
                 continue
             held = (drained.subscription, place)
             if held not in settled and place not in gone and place not in drained.in_flight and not lost(place):
@@ -316,6 +322,27 @@ def dead_letters_once(history: Sequence[Entry]) -> Iterator[str]:
             yield f"{place} is {times} times among the dead letters of {subscription}"
 
 
+def redriven_once(history: Sequence[Entry]) -> Iterator[str]:
+    """Each dead letter that was driven back is in its topic again, once, and comes to the subscription it died on."""
+    copies: Counter[tuple[str, str, str]] = Counter()
+    only: dict[Place, str] = {}
+    for _, _, event in history:
+        if isinstance(event, Logged) and event.only is not None:
+            copies[event.place.topic, event.only, event.label] += 1
+            only[event.place] = event.only
+    deaths = Counter((e.place.topic, e.subscription, e.label) for _, _, e in history if isinstance(e, Dead))
+    all_back = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Redriven) and e.all_of_them}
+    damaged = bool(forgetful(history)) or lost_places(history).any
+    for topic, subscription, label in copies.keys() | deaths.keys():
+        back, dead = copies[topic, subscription, label], deaths[topic, subscription, label]
+        if damaged or (topic, subscription) not in all_back or back == dead:
+            continue
+        yield f"{label} died {dead} times on {subscription} of {topic} and came back {back} times"
+    for _, _, event in history:
+        if isinstance(event, Granted) and only.get(event.place, event.subscription) != event.subscription:
+            yield f"{event.label} at {event.place} came to {event.subscription}; it is for {only[event.place]}"
+
+
 EXPIRY_SLACK_SECONDS = 1.5
 """Time is told in steps, and looked at once a second at the least."""
 
@@ -323,6 +350,8 @@ EXPIRY_SLACK_SECONDS = 1.5
 def times_hold(history: Sequence[Entry]) -> Iterator[str]:
     """Nothing comes before its delay is over or after it has expired, as far as the clock has not jumped."""
     called: dict[str, tuple[float, float, Message]] = {}
+    # What comes back from the dead letters has no times any more.
+    copies = {e.place for _, _, e in history if isinstance(e, Logged) and e.only is not None}
     if any(isinstance(entry.event, ClockJumped) for entry in history):
         return
     for entry in history:
@@ -332,7 +361,7 @@ def times_hold(history: Sequence[Entry]) -> Iterator[str]:
                 for message in event.messages:
                     first, _, _ = called.get(message.label, (entry.at, entry.at, message))
                     called[message.label] = (first, entry.at, message)
-            case Granted() if event.label in called:
+            case Granted() if event.label in called and event.place not in copies:
                 first, last, message = called[event.label]
                 granted_at = entry.at if event.granted_at is None else event.granted_at
                 if granted_at < first + message.delay:

@@ -21,7 +21,9 @@ from tests.simulation.history import (
     Sought,
     Started,
     Subscribed,
+    TransactionAborted,
     TransactionCalled,
+    TransactionCommitted,
 )
 from tests.simulation.oracle_log import forgetful, lost_places, published
 
@@ -131,6 +133,7 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
     When a message goes back, by a nack or with the process, the later ones of its key that were out go back with it.
     """
     keys = _Keys(history)
+    acks: dict[tuple[str, str], tuple[tuple[str, Place], ...]] = {}
     for entry in history if keys.shared else ():
         event = entry.event
         match event:
@@ -144,9 +147,15 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
                     if lane := keys.lane(event.subscription, place):
                         keys.lanes[lane].settle(place.offset)
             case TransactionCalled():
+                acks[event.id, event.caller] = event.acks
                 for subscription, place in event.acks:
                     if lane := keys.lane(subscription, place):
                         keys.lanes[lane].settle(place.offset)
+            case TransactionAborted() | TransactionCommitted(replayed=True):
+                # What it was to acknowledge is still held; until when is no longer known here.
+                for subscription, place in acks.get((event.id, event.caller), ()):
+                    if lane := keys.lane(subscription, place):
+                        keys.lanes[lane].held.clear()
             case Nacked():
                 for place in event.places:
                     if lane := keys.lane(event.subscription, place):

@@ -118,8 +118,13 @@ def stored_once(history: Sequence[Entry]) -> Iterator[str]:
             once.update(message.label for message in event.messages if message.once)
     places: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
     excused = forgetful(history)
+    # Where dead letters came back there are copies; how many there may be is another oracle's question.
+    copies = {event.place for _, _, event in history if isinstance(event, Logged) and event.only is not None}
+    lost = lost_places(history)
     for _, _, event in history:
-        if isinstance(event, Logged | Granted) and event.place[:2] not in excused:
+        if not isinstance(event, Logged | Granted) or event.place[:2] in excused:
+            continue
+        if event.place not in copies and not lost(event.place):
             places[event.place.topic, event.label].add(event.place)
     for (topic, label), found in places.items():
         limit = 1 if label in once else allowed[topic, label]
@@ -162,7 +167,7 @@ def transactions_all_or_nothing(history: Sequence[Entry]) -> Iterator[str]:
                 told[event.id].add("committed")
             case TransactionAborted():
                 told[event.id].add("aborted")
-            case Logged():
+            case Logged() if event.only is None:
                 count[event.label] += 1
             case LogRead():
                 ends_read = True

@@ -15,6 +15,7 @@ from tests.simulation.oracle_delivery import (
     no_grant_after_confirmed_ack,
     one_holder,
     order_per_partition,
+    redriven_once,
     times_hold,
 )
 from tests.simulation.oracle_keys import order_per_key
@@ -47,6 +48,7 @@ ORACLES: tuple[Oracle, ...] = (
     exclusive_has_one_reader,
     attempts_within_limit,
     dead_letters_once,
+    redriven_once,
     everything_settles,
     filters_hold,
     times_hold,

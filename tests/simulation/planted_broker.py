@@ -19,7 +19,7 @@ from sealane.delivery.partition import Partition
 from sealane.delivery.producers import Producers
 from sealane.delivery.settled import SettledSet
 from sealane.delivery.subscription import Subscription
-from sealane.engine.local import LocalEngine, reading
+from sealane.engine.local import LocalEngine, reading, recovery
 from sealane.engine.local.record import checksum
 from sealane.node import burial, transactions
 from sealane.node.consumers import Consumer, Group
@@ -164,6 +164,7 @@ BROKER_BUGS: dict[str, Any] = {
     "ignores the journal behind a snapshot": replacing(LocalEngine, "read_journal", journal_without_its_end),
     "trims the snapshot with what it replaces": replacing(LocalEngine, "trim", trims_too_far),
     "serves what fails its checksum": replacing(reading, "_checked", checksum_unchecked),
+    "trusts what a failed sync left in the page cache": replacing(recovery, "_write_again", never(None)),
     "commits half a transaction": replacing(transactions, "commit_together", half_of_it),
     "settles the dead without burying them": replacing(burial, "commit_together", the_last_of_it),
     "forgets which transactions are done": replacing(Partition, "transaction_done", never(False)),

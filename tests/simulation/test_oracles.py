@@ -28,6 +28,7 @@ from tests.simulation.history import (
     PublishAcked,
     PublishCalled,
     PublishRefused,
+    Redriven,
     SessionEnded,
     Sought,
     Started,
@@ -306,6 +307,20 @@ def test_an_exclusive_subscription_goes_to_the_next_reader_when_one_leaves_or_th
 BAD_DEAD_LETTERS_ONCE = [
     [SUBSCRIBED, called("a"), Dead("s", at(0), 2), Dead("s", at(0), 2)],
 ]
+
+
+ALL_BACK = Redriven("t", "s", all_of_them=True)
+
+BAD_REDRIVEN_ONCE = [
+    [SUBSCRIBED, called("a"), ALL_BACK, Dead("s", at(0), 2, "a"), *logged("a")],
+    [called("a"), ALL_BACK, Dead("s", at(0), 2, "a"), Logged(at(1), "a", only="s"), Logged(at(2), "a", only="s")],
+    [called("a"), granted("a", 1), Redriven("t", "other"), Logged(at(1), "a", only="other")],
+]
+
+
+def test_dead_letters_that_stay_dead_or_come_back_once_are_fine():
+    assert not broken(called("a"), Dead("s", at(0), 2, "a"), *logged("a"))
+    assert not broken(called("a"), ALL_BACK, Dead("s", at(0), 2, "a"), Logged(at(1), "a", only="s"), granted("a", 1))
 
 
 def test_a_message_may_die_again_after_a_seek():

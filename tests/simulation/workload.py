@@ -50,6 +50,7 @@ def draw_broker(seed: int) -> Scenario:
         "exchange": drawing.exchange,
         "storage": storage,
         "node": node,
+        "after_failure": rng.choice(("kill", "power")),
     }
     return Scenario("broker", seed, tuple(drawing.steps), tuple(_tame(rng, fault) for fault in faults), settings)
 
@@ -109,7 +110,14 @@ class _Drawing:
 
     def add_step(self) -> None:
         rng = self._rng
-        verbs = {"publish": 10, "consume": 10, "transact": 2, "seek": 0.4, "use_temporary": 3 * self._has_temporary}
+        verbs = {
+            "publish": 10,
+            "consume": 10,
+            "transact": 2,
+            "seek": 0.4,
+            "redrive": 0.6,
+            "use_temporary": 3 * self._has_temporary,
+        }
         verb = rng.choices(list(verbs), list(verbs.values()))[0]
         getattr(self, f"_{verb}")(rng.choice(RESTS))
 
@@ -190,6 +198,14 @@ class _Drawing:
             to = self._rng.choice(("earliest", "earliest", "latest", "offset"))
             args = {"topic": subscription["topic"], "subscription": subscription["name"], "to": to}
             self.steps.append(Step("operator", "seek", {**args, "offset": self._rng.randrange(20)}, after=rest))
+
+    def _redrive(self, rest: float) -> None:
+        lasting = [one for one in self.subscriptions if one["topic"] in self.lasting and one["mode"] != "broadcast"]
+        if lasting:
+            subscription = self._rng.choice(lasting)
+            args = {"topic": subscription["topic"], "subscription": subscription["name"]}
+            args["messages_max"] = self._rng.choice((1, None))
+            self.steps.append(Step("operator", "redrive", args, after=rest))
 
     def _use_temporary(self, rest: float) -> None:
         """One actor makes, fills and deletes the topic, so that it knows which one it publishes to."""
