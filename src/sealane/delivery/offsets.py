@@ -22,10 +22,6 @@ def span(start: int, stop: int) -> BitMap64:
     return offsets
 
 
-def is_run(offsets: BitMap64) -> bool:
-    return bool(offsets) and offsets.max() - offsets.min() + 1 == len(offsets)
-
-
 def pack(offsets: BitMap64) -> Packed:
     if not offsets:
         return (0, 0)

@@ -32,14 +32,6 @@ class SettledSet:
         if self.floor in self.above or low < self.floor:
             self._absorb()
 
-    def add_span(self, start: int, stop: int) -> None:
-        if stop <= start:
-            return
-        if start <= self.floor:
-            self._raise_floor(stop)
-        else:
-            self.above.add_range(start, stop)
-
     def without(self, start: int, stop: int) -> BitMap64:
         """The offsets of [start, stop) that are not settled."""
         remaining = span(max(start, self.floor), stop)
