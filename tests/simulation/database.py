@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import sqlite3
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal
@@ -29,6 +30,8 @@ class SimDatabase:
         # Held open all the time: a shared in-memory database lives as long as any connection to it.
         self._anchor = sqlite3.connect(self._uri, uri=True, check_same_thread=False)
         self._connections: list[SimConnection] = []
+        # Whoever forgets to close it: an open connection that is collected is a warning, and so a failing test.
+        self._closing = weakref.finalize(self, _close, self._anchor, self._connections)
 
     def connect(self, gate: Gate) -> SimConnection:
         connection = sqlite3.connect(self._uri, uri=True, check_same_thread=False, factory=SimConnection)
@@ -43,8 +46,14 @@ class SimDatabase:
         self._connections.clear()
 
     def close(self) -> None:
-        self.crash()
-        self._anchor.close()
+        self._closing()
+
+
+def _close(anchor: sqlite3.Connection, connections: list[SimConnection]) -> None:
+    for connection in connections:
+        connection.abandon()
+    connections.clear()
+    anchor.close()
 
 
 class SimConnection(sqlite3.Connection):
