@@ -160,6 +160,8 @@ async def test_settled_messages_go_after_their_time_and_unsettled_ones_stay(brok
 
 async def test_dead_letters_stay_until_they_are_driven_back(broker: Broker) -> None:
     lane = await broker.restart(NodeSettings(retention_check_seconds=0.01, topics=TopicSettings(retention_seconds=0)))
+    async with lane.consume("orders", "billing"):
+        pass
     await lane.publish("orders", b"poison")
     [message] = await take(lane.consume("orders", "billing", retry=sealane.Retry("fixed", 0, attempts_max=1)), 1)
     await message.nack(reason="broken")
