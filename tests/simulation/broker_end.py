@@ -54,6 +54,7 @@ class Ending:
             config = broker.life.scenario.settings["topics"][topic]
             if config.get("retention_seconds") == FOREVER_SECONDS and spec["mode"] != "broadcast":
                 await redrive(broker, topic, name)
+                await redrive(broker, topic, name)  # There is nothing left for a second one.
                 self._record(Redriven(topic, name, all_of_them=True))
                 await self._drain(topic, name)
 

@@ -21,7 +21,7 @@ from sealane.delivery.settled import SettledSet
 from sealane.delivery.subscription import Subscription
 from sealane.engine.local import LocalEngine, reading, recovery
 from sealane.engine.local.record import checksum
-from sealane.node import burial, transactions
+from sealane.node import burial, redrive, transactions
 from sealane.node.consumers import Consumer, Group
 from sealane.node.owner import PartitionOwner
 
@@ -167,6 +167,7 @@ BROKER_BUGS: dict[str, Any] = {
     "trusts what a failed sync left in the page cache": replacing(recovery, "_write_again", never(None)),
     "commits half a transaction": replacing(transactions, "commit_together", half_of_it),
     "settles the dead without burying them": replacing(burial, "commit_together", the_last_of_it),
+    "drives dead letters back and keeps them": replacing(redrive, "commit_together", half_of_it),
     "forgets which transactions are done": replacing(Partition, "transaction_done", never(False)),
     "lets a key's later messages stay out": replacing(KeyedBacklog, "later_of_key", nobody),
     "grants a key past what waits for a retry": past_a_retry,

@@ -45,6 +45,7 @@ def test_a_shrunk_scenario_is_small_fails_alike_and_can_be_written_down():
     assert {violation.oracle for violation in play(again).violations} & wanted
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_every_planted_bug_is_found(planted):
     assert hunt(planted) is not None
