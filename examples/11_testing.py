@@ -5,6 +5,7 @@ Run it with `pytest examples/11_testing.py`; with Sealane and pytest-asyncio ins
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -31,4 +32,5 @@ async def test_a_name_is_greeted(sealane_lane: sealane.Lane) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, "-v", "-p", "no:cacheprovider", *sys.argv[1:]]))
+    command = [sys.executable, "-m", "pytest", __file__, "-v", "-p", "no:cacheprovider", *sys.argv[1:]]
+    sys.exit(subprocess.run(command, check=False).returncode)
