@@ -122,13 +122,13 @@ async def test_a_nacked_message_comes_again_after_its_delay(lane: sealane.Lane) 
     await lane.publish_many("orders", [b"slow", b"quick"])
     slow, quick = await take(lane.consume("orders", "billing"), 2)
     moment = datetime.now(UTC)
-    await slow.nack(delay=0.1, reason="not now", confirm=True)
+    await slow.nack(delay=0.6, reason="not now", confirm=True)
     await quick.nack(delay=0, confirm=True)
 
     quick, slow = await take(lane.consume("orders", "billing"), 2)
 
     assert (quick.payload, quick.attempt, slow.payload, slow.attempt) == (b"quick", 2, b"slow", 2)
-    assert datetime.now(UTC) - moment >= timedelta(seconds=0.1)
+    assert datetime.now(UTC) - moment >= timedelta(seconds=0.6)
 
 
 async def test_a_nack_without_a_delay_follows_the_back_off(lane: sealane.Lane) -> None:
