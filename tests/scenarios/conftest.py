@@ -19,8 +19,10 @@ async def no_stray_errors() -> AsyncIterator[None]:
     """Errors in tasks and callbacks that nobody awaits are errors of the scenario."""
     stray: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: stray.append(context))
+    gc.freeze()  # What was there before is not looked through: that would take longer than most scenarios.
     yield
     gc.collect()
+    gc.unfreeze()
     await asyncio.sleep(0)
     assert stray == []
 
