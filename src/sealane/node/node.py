@@ -270,6 +270,8 @@ class Node:
         dead = self.topics.get(dead_name)
         if dead is None:
             raise TopicNotFound(dead_name, f"subscription {subscription!r} of {topic.full_name!r} has no dead letters")
+        # It may be missing if the node ended between making the topic and this.
+        await self.subscribe(dead, REDRIVE_SUBSCRIPTION, SubscriptionConfig(), "earliest")
         order = RedriveOrder(topic, dead, subscription, matching, dry_run, rate, messages_max, progress)
         async with self._lock(f"{dead_name}:{REDRIVE_SUBSCRIPTION}:redrive"):
             return await redrive(order)
