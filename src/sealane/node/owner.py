@@ -91,15 +91,17 @@ class PartitionOwner:
         self._next_lease = opened.epoch << 20
         self._journal_end = opened.journal_end
         self._journal_bytes = 0
-        for _, entry in await self.engine.read_journal(self.key, opened.journal_start):
+        entries = await self.engine.read_journal(self.key, opened.journal_start)
+        for _, entry in entries:
             self._journal_bytes += len(entry)
             for event in decode_events(entry):
                 core.apply(event)
         core.recovered(opened.start, opened.end)
         self.core = core
-        if opened.journal_lost:
-            lost = [tuple(run) for run in opened.journal_lost]
-            log.error("%s: journal entries %s are damaged; what they settled may be delivered again", self.key, lost)
+        # Counted here: damage may have been found by the reading just now, and not when the partition was opened.
+        missing = opened.journal_end - opened.journal_start - len(entries)
+        if missing:
+            log.error("%s: %d journal entries are damaged; what they settled may be delivered again", self.key, missing)
             core.unplain.add_range(opened.start, opened.end)
         for start, stop in opened.lost:
             if (start, stop) not in core.lost:
@@ -223,11 +225,14 @@ class PartitionOwner:
         """Fold again what is stored. Leases are over; acks that had not been journalled yet are kept."""
         before = self.core
         await asyncio.sleep(0)  # Commits that failed together hand back what was riding with them first.
-        for name in self.dispatchers:
-            self.revoke_all(name)
         core = Partition(before.topic, before.limits)
         await self._take_over(core)
         self._last_commit = None
+        for name, dispatcher in self.dispatchers.items():
+            # None of them grants from the old state any more; what was granted from it meanwhile is over as well.
+            dispatcher.stop()
+            for lease in before.subscription(name).leases.by_id.values():
+                dispatcher.revoke(lease.id, lease.offsets.copy())
         waiting = [*self._handed_back, *self._waiting]
         self._handed_back, self._waiting = [], []
         # A snapshot tells of what was accepted and then failed.
