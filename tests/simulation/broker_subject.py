@@ -25,7 +25,7 @@ from tests.simulation.broker_consuming import Consuming
 from tests.simulation.broker_end import Ending
 from tests.simulation.broker_operating import Operating
 from tests.simulation.broker_publishing import Publishing
-from tests.simulation.history import DeclaredLost, Measured, Subscribed
+from tests.simulation.history import DeclaredLost, Measured, Reread, Subscribed
 from tests.simulation.scenario import Step
 from tests.simulation.workload import IN_MEMORY, TEMPORARY
 from tests.simulation.world import Life
@@ -127,10 +127,24 @@ class Broker:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     def _watch_openings(self) -> None:
-        """Whatever the engine says is lost when a partition is opened is noted."""
+        """Whatever the engine says is lost when a partition is opened is noted, and that it is opened once more."""
         engine_open = self.engine.open
 
+        read_journal = self.engine.read_journal
+        opened_before: set[PartitionKey] = set()
+
+        def note_rereading(partition: PartitionKey) -> None:
+            if partition in opened_before:
+                self.record(Reread(self.topic_name(partition), partition.partition))
+
+        async def watched_journal(partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
+            entries = await read_journal(partition, offset)
+            note_rereading(partition)
+            opened_before.add(partition)
+            return entries
+
         async def watched(partition: PartitionKey, *, sealed: bool = True) -> Opened:
+            note_rereading(partition)
             opened = await engine_open(partition, sealed=sealed)
             for journal, spans in ((False, opened.lost), (True, opened.journal_lost)):
                 for span in spans:
@@ -138,6 +152,7 @@ class Broker:
             return opened
 
         self.engine.open = watched  # type: ignore[method-assign]
+        self.engine.read_journal = watched_journal  # type: ignore[method-assign]
 
     def _watched_compactor(self, files: Files, sealer: Sealer) -> InlineCompactor:
         """Whatever compaction leaves out as damaged is noted."""

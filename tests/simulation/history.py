@@ -240,6 +240,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Reread:
+    """After a commit that was refused, the partition was read again from the log. Its leases are over."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
 class StartFailed:
     error: str
 
@@ -336,6 +344,7 @@ Event = (
     | TransactionCommitted
     | TransactionAborted
     | Started
+    | Reread
     | StartFailed
     | Stopped
     | ClockJumped

@@ -24,6 +24,7 @@ from tests.simulation.history import (
     PublishAcked,
     PublishCalled,
     Redriven,
+    Reread,
     SessionEnded,
     Sought,
     Started,
@@ -88,6 +89,9 @@ def one_holder(history: Sequence[Entry]) -> Iterator[str]:
             case Started() | ClockJumped():
                 # Leases end with the process; and after a jump no one outside can tell which are over.
                 holders.clear()
+            case Reread():
+                for held in [h for h in holders if h[1][:2] == (event.topic, event.partition)]:
+                    del holders[held]
             case Granted() if modes.get((event.place.topic, event.subscription)) != "broadcast":
                 held = (event.subscription, event.place)
                 session, until = holders.get(held, ("", 0.0))
@@ -146,6 +150,9 @@ def order_per_partition(history: Sequence[Entry]) -> Iterator[str]:
             case Started():
                 highest.clear()
                 fetched.clear()
+            case Reread():
+                for known in [k for k in highest if (k[0], k[3]) == (event.topic, event.partition)]:
+                    del highest[known]
             case Fetched():
                 fetched.update((event.subscription, place) for place in event.places)
             case SessionEnded() | Sought():
@@ -179,6 +186,11 @@ def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
         match event:
             case Started():
                 lives += 1
+            case Reread():
+                # As with the process, what was leased goes back without an attempt.
+                for held in [h for h in count if h[1][:2] == (event.topic, event.partition)]:
+                    count[held] -= 1
+                    last.pop(held, None)
             case Sought():
                 for held in [h for h in count if (h[1].topic, h[0]) == (event.topic, event.subscription)]:
                     del count[held]

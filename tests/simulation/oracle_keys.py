@@ -17,6 +17,7 @@ from tests.simulation.history import (
     Nacked,
     Place,
     PublishAcked,
+    Reread,
     SessionEnded,
     Sought,
     Started,
@@ -44,6 +45,8 @@ class _State:
         self.waiting: set[int] = set()
         """Offsets that must come before any later one does."""
         self.seen: set[int] = set()
+        self.unsure = False
+        """The clock jumped while some were held: when those end, later ones end with them."""
 
     def settle(self, offset: int) -> None:
         self.held.pop(offset, None)
@@ -118,7 +121,7 @@ class _Keys:
             state.held = {offset: holder for offset, holder in state.held.items() if offset < over}
         what = f"key {message.key!r}: {event.label} at {event.place} came to {event.session} at {at:.6f}"
         others = {session for session, _ in state.held.values() if session != event.session}
-        if others:
+        if others and not state.unsure:
             yield f"{what} while {', '.join(sorted(others))} held messages of that key"
         earlier = [offset for offset in state.waiting if offset < event.place.offset]
         if earlier:
@@ -168,8 +171,12 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
             case Started():
                 for lane, state in keys.lanes.items():
                     keys.go_back(lane, list(state.held))
+            case Reread():
+                for lane in [k for k in keys.lanes if (k.topic, k.partition) == (event.topic, event.partition)]:
+                    keys.go_back(lane, list(keys.lanes[lane].held))
             case ClockJumped():
                 for state in keys.lanes.values():
+                    state.unsure = state.unsure or bool(state.held)
                     state.held.clear()
             case Sought():
                 if not event.backwards:

@@ -29,6 +29,7 @@ from tests.simulation.history import (
     PublishCalled,
     PublishRefused,
     Redriven,
+    Reread,
     SessionEnded,
     Sought,
     Started,
@@ -289,6 +290,12 @@ def test_delay_and_expiry_are_not_judged_when_the_clock_has_jumped():
         assert not broken(jumped, called("a", delay=2.0, plain=False), granted("a", 0))
     assert not broken(called("a", delay=1.0, plain=False), granted("a", 0))
     assert not broken(called("a", ttl=1.0, may_expire=True), granted("a", 0))
+
+
+def test_leases_are_over_when_a_partition_was_read_again():
+    held = [SUBSCRIBED, called("a"), granted("a", 0, held_until=30.0)]
+    assert not broken(*held, Reread("t", 0), granted("a", 0, session="d"))
+    assert broken(*held, Reread("t", 1), granted("a", 0, session="d")) >= {"one_holder"}
 
 
 EXCLUSIVE = Subscribed("t", "s", mode="exclusive")
