@@ -46,7 +46,7 @@ class _State:
         """Offsets that must come before any later one does."""
         self.seen: set[int] = set()
         self.unsure = False
-        """The clock jumped while some were held: when those end, later ones end with them."""
+        """Some are held until no one knows when: when those leases end, those of later ones end with them."""
 
     def settle(self, offset: int) -> None:
         self.held.pop(offset, None)
@@ -159,6 +159,7 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
                 for subscription, place in acks.get((event.id, event.caller), ()):
                     if lane := keys.lane(subscription, place):
                         keys.lanes[lane].held.clear()
+                        keys.lanes[lane].unsure = True
             case Nacked():
                 for place in event.places:
                     if lane := keys.lane(event.subscription, place):
