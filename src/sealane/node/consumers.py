@@ -30,7 +30,6 @@ class Consumer:
     revoke: Callable[[Revocation], None]
     closed: Callable[[SealaneError], None]
     """Told when the subscription or topic is gone: nothing will come any more."""
-    auto_ack: bool = False
     bound: bool = True
     credit: int = 0
     """How many more messages it can take."""

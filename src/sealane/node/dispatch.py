@@ -95,17 +95,9 @@ class Dispatcher:
         leased = [unpack(grant.offsets) for grant in grants]
         consumer.credit -= sum(map(len, leased))
         attempts = [later_attempts(subscription, offsets) for offsets in leased]
-        if consumer.auto_ack:
-            await self._settle_first(grants)
         for grant, offsets, later in zip(grants, leased, attempts, strict=True):
             await self._send(consumer, grant, offsets, later)
         return True
-
-    async def _settle_first(self, grants: list[Granted]) -> None:
-        """At most once: the ack is durable before the message leaves."""
-        acks = [self._subscription.ack(grant.lease, None, self._owner.clock()) for grant in grants]
-        self._owner.note(self._subscription, [ack for ack in acks if ack is not None])
-        await self._owner.flush()
 
     async def _scan(self, consumer: Consumer) -> None:
         """Look further along the log until something is ready for this consumer, or there is no more."""
@@ -148,7 +140,7 @@ class Dispatcher:
         try:
             parts = await self._parts(offsets)
             held = self._subscription.leases.held(grant.lease, offsets)
-            if held != offsets and not consumer.auto_ack:
+            if held != offsets:
                 # The lease, or some of it, ended while the messages were read from disk.
                 parts = await self._parts(held)
             if parts and consumer.id in self._group.consumers:
