@@ -172,7 +172,10 @@ def order_per_partition(history: Sequence[Entry]) -> Iterator[str]:
 
 
 def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
-    """No message is handed out more often than its subscription allows, but for one more in each later life."""
+    """No message is handed out more often than its subscription allows in a life, and none after it died.
+
+    Failures that were not journalled when the process ended, or could not be since the disk had failed, happen again.
+    """
     limits = {(e.topic, e.subscription): e.attempts_max for _, _, e in history if isinstance(e, Subscribed)}
     # In key-shared mode a message comes again, without an attempt, when an earlier one of its key has failed.
     keyed = {(e.topic, e.subscription) for _, _, e in history if isinstance(e, Subscribed) and e.mode == "key-shared"}
@@ -210,7 +213,7 @@ def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
                     yield f"{what} was granted as attempt {event.attempt} of {limit}"
                 elif (event.place.topic, event.subscription) in keyed:
                     continue
-                elif count[held] > limit + max(0, lives - 1):
+                elif count[held] > limit * max(1, lives):
                     yield f"{what} was granted {count[held]} times in {lives} lives; {limit} attempts are allowed"
                 life, attempt = last.get(held, (entry.life, 0))
                 if life == entry.life and event.attempt <= attempt:

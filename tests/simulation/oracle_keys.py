@@ -148,7 +148,10 @@ def order_per_key(history: Sequence[Entry]) -> Iterator[str]:
             case AckCalled() | AckConfirmed():
                 for place in event.places:
                     if lane := keys.lane(event.subscription, place):
-                        keys.lanes[lane].settle(place.offset)
+                        holder, _ = keys.lanes[lane].held.get(place.offset, (event.session, 0.0))
+                        if holder == event.session:
+                            # Anyone else's lease is over, and so the ack changes nothing.
+                            keys.lanes[lane].settle(place.offset)
             case TransactionCalled():
                 acks[event.id, event.caller] = event.acks
                 for subscription, place in event.acks:

@@ -18,8 +18,8 @@ from tests.simulation.toy import ToyQueue, draw_toy
 from tests.simulation.workload import draw_broker
 from tests.simulation.world import Report, SubjectFactory, World
 
-WALL_SECONDS_MAX = 60
-"""Real time for one run. The virtual clock cannot see code that loops without ever waiting; this can."""
+CPU_SECONDS_MAX = 60
+"""CPU time for one run. The virtual clock cannot see code that loops without ever waiting; this can."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ def draw(seed: int, name: str | None = None, settings: Mapping[str, Any] | None 
 
 
 def play(scenario: Scenario, *, trace: Callable[[str], None] | None = None) -> Report:
-    """Run a scenario; one that takes too much real time is a failing one."""
+    """Run a scenario; one that takes too much CPU time is a failing one."""
     world = World(scenario, SCENARIOS[scenario.name].subject, trace=trace)
     try:
         # What the broker logs about faults is right to say and much to read: it is shown with the trace alone.
         logging.disable(logging.NOTSET if trace else logging.CRITICAL)
-        with _limited(WALL_SECONDS_MAX):
+        with _limited(CPU_SECONDS_MAX):
             return world.run()
     except Hung as hung:
         world.report.violations.append(Violation("keeps_running", str(hung)))
@@ -70,12 +70,12 @@ class Hung(KeyboardInterrupt):
 def _limited(seconds: float):
     def interrupt(number: int, frame: FrameType | None) -> None:
         place = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
-        raise Hung(f"still running after {seconds:g} s of real time, at {place}")
+        raise Hung(f"still running after {seconds:g} s of CPU time, at {place}")
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, interrupt)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
