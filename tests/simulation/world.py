@@ -223,9 +223,6 @@ class World:
         try:
             end = loop.run(self._main(life, last=last))
             left = loop.finish()
-            if end == "done":
-                # A task that failed and that nobody awaited tells of it when it goes; in a cycle it would not go.
-                gc.collect()
             if left and end == "done":
                 self._object("nothing_left_running", "; ".join(left))
         except Crashed:
