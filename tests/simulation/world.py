@@ -222,6 +222,9 @@ class World:
         self.record(Started())
         try:
             end = loop.run(self._main(life, last=last))
+            if end == "done":
+                # A task that failed and that nobody awaited tells of it when it goes; in a cycle it would not go.
+                gc.collect()
             left = loop.finish()
             if left and end == "done":
                 self._object("nothing_left_running", "; ".join(left))
