@@ -70,6 +70,8 @@ class _Keys:
         self.dead = {(e.subscription, e.place) for _, _, e in history if isinstance(e, Dead)}
         self.excused = forgetful(history)
         self.lost = lost_places(history)
+        # Where dead letters are lost, no one can tell which messages died and which were skipped.
+        self.shared = {key: shared for key, shared in self.shared.items() if not self.lost.dead_letters(*key)}
         self.skipping: set[tuple[str, str]] = set()
         """Subscriptions that were moved forwards: what they skip cannot be told from outside."""
         self.lanes: defaultdict[Lane, _State] = defaultdict(_State)
@@ -96,11 +98,15 @@ class _Keys:
                     state.waiting.add(place.offset)
 
     def go_back(self, lane: Lane, offsets: Iterable[int]) -> None:
-        """Return them; those that died or were lost count as settled: no one can tell from outside since when."""
+        """Return them; those that died or were lost count as settled: no one can tell from outside since when.
+
+        Where a dead letter was lost to damage, any that goes back may have been the one that died.
+        """
         state = self.lanes[lane]
+        letters_lost = self.lost.dead_letters(lane.topic, lane.subscription)
         for offset in list(offsets):
             place = Place(lane.topic, lane.partition, offset)
-            if (lane.subscription, place) in self.dead or self.lost(place):
+            if letters_lost or (lane.subscription, place) in self.dead or self.lost(place):
                 state.settle(offset)
             elif offset in state.held:
                 state.go_back([offset])
