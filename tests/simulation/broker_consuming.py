@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from pyroaring import BitMap64
+
 from sealane.client import Lane, Message, MessageBatch
 from sealane.client.answers import Answers
 from sealane.errors import Closed, LeaseLost, StorageFull, SubscriptionNotFound, TopicNotFound
 from sealane.node import Consumer, Delivery
+from sealane.node.attachment import Attachment
 from tests.simulation.broker_publishing import transact
 from tests.simulation.history import (
     AckCalled,
@@ -62,6 +65,7 @@ class Session:
     def came(self, answers: Answers, *, settles: bool) -> None:
         topic = answers.attachment.topic
         self._watch_fetching(answers.attachment.consumer)
+        self._watch_leaving(answers.attachment)
         self.topic_name = self.broker.topic_name(topic)
         if self.spec["mode"] == "broadcast":
             self.known_as = f"{self.subscription}@{self.name}"
@@ -82,6 +86,16 @@ class Session:
             deliver(delivery)
 
         consumer.deliver = watched
+
+    def _watch_leaving(self, attachment: Attachment) -> None:
+        """A consumer that is cancelled leaves before whoever cancelled it can tell."""
+        leave = attachment.leave
+
+        def watched(unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
+            self.ended()
+            leave(unhandled)
+
+        attachment.leave = watched  # type: ignore[method-assign]
 
     def place(self, message: Message) -> Place:
         return Place(self.topic_name, message.partition, message.offset)
