@@ -105,7 +105,7 @@ class Ending:
                             only = stored.batch.meta.only
                             self._record(Logged(Place(name, partition, place), *read_payload(payload), only))
                 offset = batches[-1].stop
-            self._broker.note_quarantined()
+            self._broker.note_lost()
             # The start moves with retention: what was trimmed while it was read is not claimed.
             self._record(LogRead(name, partition, max(start, owner.core.start), owner.core.end))
 

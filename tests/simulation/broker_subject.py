@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sealane.client import Lane
@@ -15,6 +15,7 @@ from sealane.engine.local.compaction_plan import Plan
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.files import Files
 from sealane.engine.local.record import JOURNAL
+from sealane.engine.local.recovery import Quarantined
 from sealane.errors import StorageFailed
 from sealane.node import Node, NodeSettings
 from sealane.node.owner import PartitionOwner
@@ -50,7 +51,6 @@ class Broker:
         }
         self._subscribed: set[tuple[str, str]] = set()
         self._sessions = 0
-        self._quarantined = 0
         self._lost: set[tuple[PartitionKey, int, int]] = set()
 
     async def start(self) -> None:
@@ -66,6 +66,7 @@ class Broker:
             compactor=self._watched_compactor,
         )
         self._watch_openings()
+        self._watch_quarantine()
         surroundings = Surroundings(life.clock_us, life.entropy)
         self.node = await Node.open(self.engine, surroundings, NodeSettings(**given["node"]))
         self.lane = Lane(self.node)
@@ -170,10 +171,18 @@ class Broker:
         compactor.compact = watched  # type: ignore[method-assign]
         return compactor
 
-    def note_quarantined(self) -> None:
-        for found in self.engine.quarantined[self._quarantined :]:
-            self._declare(found.partition, found.span.start, found.span.stop, journal=found.kind == JOURNAL)
-        self._quarantined = len(self.engine.quarantined)
+    def _watch_quarantine(self) -> None:
+        """What is found damaged is noted at once: a crash may come before anyone asks."""
+        watched = _Watched(self._note_quarantined)
+        watched.extend(self.engine.quarantined)
+        for found in watched:
+            self._note_quarantined(found)
+        self.engine.quarantined = self.engine._reads.quarantined = watched
+
+    def _note_quarantined(self, found: Quarantined) -> None:
+        self._declare(found.partition, found.span.start, found.span.stop, journal=found.kind == JOURNAL)
+
+    def note_lost(self) -> None:
         for owner in self.owners():
             for start, stop in owner.core.lost:
                 if (owner.key, start, stop) not in self._lost:
@@ -188,13 +197,25 @@ class Broker:
 
     def look_inside(self) -> None:
         """Bounds and invariants that no client can see; an `AssertionError` is a finding."""
-        self.note_quarantined()
+        self.note_lost()
         limit = self.node.settings.journal_events_max + WAITING_EVENTS_SLACK
         for owner in self.owners():
             for subscription in (*owner.core.subscriptions.values(), *owner.core.members.values()):
                 subscription.check(owner.core.visible)
             if (waiting := len(owner._waiting)) > limit:
                 self.record(Measured(f"events that wait on {owner.key}", waiting, limit))
+
+
+class _Watched(list[Quarantined]):
+    """A list that tells what is added to it."""
+
+    def __init__(self, tell: Callable[[Quarantined], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def append(self, found: Quarantined) -> None:
+        super().append(found)
+        self._tell(found)
 
 
 def subscription_config(spec: Mapping[str, Any]) -> SubscriptionConfig:
