@@ -13,11 +13,13 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"_version", "errors"}),
     frozenset({"message"}),
     frozenset({"delivery", "routing"}),
+    frozenset({"wire"}),
     frozenset({"security"}),
     frozenset({"engine"}),
     frozenset({"node"}),
-    frozenset({"client"}),
+    frozenset({"client", "doors"}),
     frozenset({""}),
+    frozenset({"server"}),
     frozenset({"__main__", "cli", "testing"}),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
@@ -25,7 +27,7 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 # `import sealane.message` runs `sealane/__init__.py` first: it must not drag the client in behind it.
 EAGER_IN_PACKAGE_INIT = frozenset({"_version", "errors"})
 
-CORE = frozenset({"message", "delivery", "routing"})
+CORE = frozenset({"message", "delivery", "routing", "wire"})
 # fmt: off
 FORBIDDEN_MODULES = frozenset({
     "_thread", "asyncio", "builtins", "concurrent", "fcntl", "glob", "http", "importlib", "io", "logging", "mmap",
