@@ -6,6 +6,8 @@ Each message says what was asked, what is wrong and what to do; typed fields car
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SealaneError(Exception):
     """The base of all errors of this package."""
@@ -62,6 +64,14 @@ class InvalidArgument(SealaneError):
         self.argument = argument
         self.problem = problem
         super().__init__(f"{argument}: {problem}")
+
+
+class InvalidSettings(SealaneError):
+    """What a file, the environment or flags say about a node cannot be; `problems` has a sentence for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(self.problems))
 
 
 class FilterError(SealaneError):
@@ -247,6 +257,38 @@ class VersionMismatch(StorageError):
         self.expected = expected
         self.actual = actual
         super().__init__(f"key {key!r}: expected version {expected}, it is {actual}")
+
+
+# --- who is asking, and whether anybody is there ----------------------------------------------------------------------
+
+
+class Unauthenticated(SealaneError):
+    """The node does not know who is asking: a credential is missing, wrong or over."""
+
+
+class Forbidden(SealaneError):
+    """The principal is known and may not do this; `principal`, `action` and `resource` say who, what and to what."""
+
+    def __init__(self, principal: str, action: str, resource: str, hint: str = "") -> None:
+        self.principal = principal
+        self.action = action
+        self.resource = resource
+        super().__init__(f"{principal!r} may not {action} {resource!r}" + (f": {hint}" if hint else ""))
+
+
+class PortTaken(SealaneError):
+    """Something else listens where a door should; `address` says where, `setting` what to change."""
+
+    def __init__(self, address: str, setting: str) -> None:
+        self.address = address
+        self.setting = setting
+        super().__init__(
+            f"{address} is taken by another process; stop it, or change the setting {setting} (0: any free)"
+        )
+
+
+class Unavailable(SealaneError):
+    """No node could be reached, or the connection was lost; whether the work happened is said in the message."""
 
 
 # --- life cycle -----------------------------------------------------------------------------------------------------
