@@ -21,6 +21,7 @@ from sealane.errors import (
     DeadlineExceeded,
     ExchangeNotFound,
     FilterError,
+    Forbidden,
     FormatTooNew,
     InvalidArgument,
     InvalidBatch,
@@ -40,6 +41,8 @@ from sealane.errors import (
     SubscriptionNotFound,
     TopicNotFound,
     TransactionAborted,
+    Unauthenticated,
+    Unavailable,
     Unroutable,
 )
 
@@ -56,6 +59,7 @@ __all__ = [
     "DeadlineExceeded",
     "ExchangeNotFound",
     "FilterError",
+    "Forbidden",
     "FormatTooNew",
     "InvalidArgument",
     "InvalidBatch",
@@ -82,6 +86,8 @@ __all__ = [
     "TopicNotFound",
     "Transaction",
     "TransactionAborted",
+    "Unauthenticated",
+    "Unavailable",
     "Unroutable",
     "__version__",
     "embedded",

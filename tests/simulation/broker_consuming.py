@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyroaring import BitMap64
 
 from sealane.client import Lane, Message, MessageBatch
 from sealane.client.answers import Answers
+from sealane.client.embedded import in_process
 from sealane.errors import Closed, LeaseLost, StorageFull, SubscriptionNotFound, TopicNotFound
 from sealane.node import Consumer, Delivery
 from sealane.node.attachment import Attachment
@@ -63,9 +64,10 @@ class Session:
         return lane.consume(self.topic, self.subscription, **arguments)
 
     def came(self, answers: Answers, *, settles: bool) -> None:
-        topic = answers.attachment.topic
-        self._watch_fetching(answers.attachment.consumer)
-        self._watch_leaving(answers.attachment)
+        attachment = cast(Attachment, answers.hold)
+        topic = attachment.topic
+        self._watch_fetching(attachment.consumer)
+        self._watch_leaving(attachment)
         self.topic_name = self.broker.topic_name(topic)
         if self.spec["mode"] == "broadcast":
             self.known_as = f"{self.subscription}@{self.name}"
@@ -130,7 +132,7 @@ class Consuming:
     async def consume(self, step: Step) -> None:
         args, broker = step.args, self._broker
         session = Session(broker, step.actor, args["topic"], args["subscription"])
-        lane = Lane(broker.node) if args["leave"] == "lane" else broker.lane
+        lane = in_process(broker.node) if args["leave"] == "lane" else broker.lane
         consumption = session.consume(lane, prefetch=args["prefetch"], batches=args["batches"])
         try:
             async with asyncio.timeout(args["seconds"]):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from sealane.client import Lane
 from sealane.client.answers import Answers
+from sealane.client.embedded import in_process
+from sealane.node.attachment import Attachment
 from sealane.node.dead_letters import PREFIX, dead_topic_name, headers_of
 from sealane.node.topics import Topic
 from tests.simulation.broker_consuming import Session
@@ -61,7 +62,7 @@ class Ending:
     async def _drain(self, topic: str, subscription: str) -> None:
         """Acknowledge everything that comes until nothing is left."""
         session = Session(self._broker, "last", topic, subscription)
-        async with Lane(self._broker.node) as lane:
+        async with in_process(self._broker.node) as lane:
             consumption = session.consume(lane, prefetch=100)
             answers = await consumption.open()
             session.came(answers, settles=True)
@@ -91,7 +92,8 @@ class Ending:
         await asyncio.wait({coming})
 
     def _left(self, answers: Answers) -> bool:
-        found = [answers.attachment.find(owner.key.partition) for owner in answers.attachment.topic.owners]
+        attachment = cast(Attachment, answers.hold)
+        found = [attachment.find(owner.key.partition) for owner in attachment.topic.owners]
         return any(reader.depth(owner.core.end) for owner, reader in found)
 
     async def _read(self, topic: Topic) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sealane.client import Lane
+from sealane.client.embedded import in_process
 from sealane.delivery.config import Retry, SubscriptionConfig
 from sealane.engine import Opened, PartitionKey
 from sealane.engine.local import LocalEngine, StorageSettings
@@ -34,6 +36,11 @@ from tests.simulation.world import Life
 EXCHANGE = "x"
 WAITING_EVENTS_SLACK = 1_000
 """Events beyond the node's own limit that may wait while the disk is full: grants and acks of what is leased."""
+
+
+def note_crash(task: str, error: BaseException) -> None:
+    context = {"message": f"a supervised task crashed: {task}", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)
 
 
 class Broker:
@@ -69,7 +76,9 @@ class Broker:
         self._watch_quarantine()
         surroundings = Surroundings(life.clock_us, life.entropy)
         self.node = await Node.open(self.engine, surroundings, NodeSettings(**given["node"]))
-        self.lane = Lane(self.node)
+        # The broker would survive these; a simulation does not.
+        self.node.supervisor.on_crash = note_crash
+        self.lane = in_process(self.node)
         await self._set_up(given)
 
     async def _set_up(self, given: Mapping[str, Any]) -> None:

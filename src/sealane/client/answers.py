@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from pyroaring import BitMap64
 
+from sealane.client.broker import Hold
 from sealane.errors import Closed, InvalidArgument, NotFound
 from sealane.node import Delivery
-from sealane.node.attachment import Attachment
 
 ACK_BUFFER_SECONDS = 0.002
 ACK_BUFFER_MESSAGES = 1_000
@@ -20,8 +20,8 @@ ACK_BUFFER_MESSAGES = 1_000
 class Answers:
     """What messages call when they are answered. Lives on after its consumer has left the loop."""
 
-    def __init__(self, attachment: Attachment, *, auto_ack: bool) -> None:
-        self.attachment = attachment
+    def __init__(self, hold: Hold, *, auto_ack: bool) -> None:
+        self.hold = hold
         self._auto_ack = auto_ack
         self._acks: dict[tuple[int, int], BitMap64] = {}
         self._buffered = 0
@@ -35,7 +35,7 @@ class Answers:
         place = (delivery.partition, delivery.lease)
         if confirm:
             self.flush()
-            await self.attachment.ack(*place, offsets)
+            await self.hold.ack(*place, offsets)
             return
         gathered = self._acks.get(place)
         if gathered is None:
@@ -57,15 +57,13 @@ class Answers:
             raise InvalidArgument("delay", f"{delay} is not a number of seconds from 0")
         self._check_open()
         self.flush()
-        await self.attachment.nack(
-            delivery.partition, delivery.lease, offsets, delay=delay, reason=reason, confirm=confirm
-        )
+        await self.hold.nack(delivery.partition, delivery.lease, offsets, delay=delay, reason=reason, confirm=confirm)
 
     async def extend(self, delivery: Delivery, seconds: float) -> None:
         if not 0 < seconds < math.inf:
             raise InvalidArgument("seconds", f"{seconds} is not a number of seconds above 0")
         self._check_open()
-        self.attachment.extend(delivery.partition, delivery.lease, seconds)
+        await self.hold.extend(delivery.partition, delivery.lease, seconds)
 
     def flush(self) -> None:
         """Hand the gathered acks over."""
@@ -76,7 +74,7 @@ class Answers:
         for (partition, lease), offsets in acks.items():
             # A topic or subscription that was deleted has nothing left to acknowledge.
             with suppress(Closed, NotFound):
-                self.attachment.settle(partition, lease, offsets)
+                self.hold.settle(partition, lease, offsets)
 
     def close(self) -> None:
         self.flush()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from sealane.errors import Closed, DeadlineExceeded, InvalidMessage, QueueFull
 from sealane.message import Batch, Row
-from sealane.node.publishing import Publishing
 from sealane.node.receipts import Receipt, Receipts
 
 BATCH_MESSAGES = 4_096
@@ -21,19 +20,17 @@ Waiting = list[tuple[Row, asyncio.Future[Receipt]]]
 class Coalescer:
     """Gathers the messages for one topic that are published within one pass of the event loop.
 
-    `start` hands a batch over without waiting where it can; `publish` is for a topic that does not exist yet. The
-    futures fail with `DeadlineExceeded` after `timeout_seconds`: one timer for all that went together.
+    `publish` hands a batch over in that moment. The futures fail with `DeadlineExceeded` after `timeout_seconds`: one
+    timer for all that went together.
     """
 
     def __init__(
         self,
         build: Callable[[list[Row]], Batch],
-        start: Callable[[Batch], Publishing | None],
-        publish: Callable[[Batch], Awaitable[Receipts]],
+        publish: Callable[[Batch], asyncio.Future[Receipts]],
         timeout_seconds: float,
     ) -> None:
         self._build = build
-        self._start = start
         self._publish = publish
         self._timeout_seconds = timeout_seconds
         self._loop = asyncio.get_running_loop()
@@ -62,42 +59,22 @@ class Coalescer:
             return
         timer = self._loop.call_later(self._timeout_seconds, self._expire, waiting)
         try:
-            batch = self._build([row for row, _ in waiting])
-            publishing = self._start(batch)
+            publishing = self._publish(self._build([row for row, _ in waiting]))
         except Exception as error:
             self._refused(waiting, error, timer)
             return
-        if publishing is None or publishing.commit is None or publishing.repeats:
-            self._spawn(self._wait(waiting, batch, publishing, timer))
-            return
-        receipts = publishing.receipts[0]
 
-        def landed(commit: asyncio.Future[None]) -> None:
-            timer.cancel()
-            error = Closed("the broker closed") if commit.cancelled() else commit.exception()
+        def landed(publishing: asyncio.Future[Receipts]) -> None:
+            error = Closed("the broker closed") if publishing.cancelled() else publishing.exception()
             if error is None:
-                _resolve(waiting, receipts)
+                timer.cancel()
+                _resolve(waiting, publishing.result())
             else:
-                _fail(waiting, error)
+                self._refused(waiting, error, timer)
 
-        publishing.commit.add_done_callback(landed)
+        publishing.add_done_callback(landed)
 
-    async def _wait(
-        self, waiting: Waiting, batch: Batch, publishing: Publishing | None, timer: asyncio.TimerHandle
-    ) -> None:
-        try:
-            if publishing is None:
-                receipts = await self._publish(batch)
-            else:
-                await publishing.durable()
-                receipts = publishing.receipts[0]
-        except Exception as error:
-            self._refused(waiting, error, timer)
-        else:
-            timer.cancel()
-            _resolve(waiting, receipts)
-
-    def _refused(self, waiting: Waiting, error: Exception, timer: asyncio.TimerHandle) -> None:
+    def _refused(self, waiting: Waiting, error: BaseException, timer: asyncio.TimerHandle) -> None:
         timer.cancel()
         if isinstance(error, InvalidMessage | QueueFull) and len(waiting) > 1:
             # One message must not be refused for another one's fault.

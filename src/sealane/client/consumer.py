@@ -82,7 +82,7 @@ class Consumption(Generic[Item]):
             fetched = self._fetched
             consumer = NodeConsumer(self._consumer_id, fetched.deliver, fetched.revoke, fetched.fail)
             self._answers = await self._attach(consumer)
-            self._answers.attachment.add_credit(self._prefetch)
+            self._answers.hold.add_credit(self._prefetch)
         return self._answers
 
     def __aiter__(self) -> Loop[Item]:
@@ -93,19 +93,19 @@ class Consumption(Generic[Item]):
 
     def _give_back(self, delivery: Delivery, offsets: BitMap64) -> None:
         if self._answers is not None:
-            self._answers.attachment.release(delivery.partition, delivery.lease, offsets)
+            self._answers.hold.release(delivery.partition, delivery.lease, offsets)
 
     def _make_room(self, count: int) -> None:
         """Ask for as many again, in strides: one message at a time would wake the node for each."""
         self._taken += count
         if self._taken * 2 >= self._prefetch and self._answers is not None:
-            self._answers.attachment.add_credit(self._taken)
+            self._answers.hold.add_credit(self._taken)
             self._taken = 0
 
     async def _settle_first(self, answers: Answers, delivery: Delivery, offsets: BitMap64) -> bool:
         """At most once: the ack is durable before the messages are handed out. False if they are no longer ours."""
         try:
-            await answers.attachment.ack(delivery.partition, delivery.lease, offsets)
+            await answers.hold.ack(delivery.partition, delivery.lease, offsets)
         except LeaseLost:
             return False
         return True
@@ -118,13 +118,13 @@ class Consumption(Generic[Item]):
         if self._answers is not None:
             self._answers.flush()
             unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
-            self._answers.attachment.leave(unhandled)
+            self._answers.hold.leave(unhandled)
 
     async def close(self) -> None:
         """Leave, and return when nothing of this consumer is left in the node but what it has handed out."""
         self.leave()
         if self._answers is not None:
-            await self._answers.attachment.detach()
+            await self._answers.hold.detach()
 
     async def shut(self) -> None:
         """The lane closes: the iteration ends in `Closed`."""

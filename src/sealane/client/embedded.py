@@ -12,11 +12,18 @@ from sealane.engine import Engine
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
+from sealane.node.principals import ADMIN
+from sealane.node.session import Session
 from sealane.node.surroundings import Surroundings
 
 
 def wall_clock_us() -> int:
     return time.time_ns() // 1_000
+
+
+def in_process(node: Node) -> Lane:
+    """A lane to a node of this process, as its admin."""
+    return Lane(Session(node, ADMIN))
 
 
 class EmbeddedLane:
@@ -52,7 +59,7 @@ class EmbeddedLane:
         except BaseException:
             await engine.close()
             raise
-        self._lane = Lane(self._node)
+        self._lane = in_process(self._node)
         return self._lane
 
     async def __aexit__(

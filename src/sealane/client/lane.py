@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import uuid
 import weakref
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import msgspec
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
+from sealane.client.broker import Broker, Hold
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.outgoing import Outgoing
@@ -23,14 +23,12 @@ from sealane.client.transaction import Transaction
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
 from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
 from sealane.message import Batch
-from sealane.node import Consumer, Node, TopicConfig
-from sealane.node.attachment import Attachment
-from sealane.node.describe import TopicDescription, describe_topic
-from sealane.node.publishing import Publishing
+from sealane.node import Consumer
+from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipt, Receipts
 from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
-from sealane.routing.exchanges import ExchangeKind
+from sealane.routing.exchanges import Exchange, ExchangeKind
 
 T = TypeVar("T")
 
@@ -40,17 +38,19 @@ PREFETCH_DEFAULT = 1_000
 
 
 class Lane:
-    """Made by `sealane.embedded`. Use it in `async with`; closing ends its consumers, and their leases with them."""
+    """Made by `sealane.connect` or `sealane.embedded`. Use it in `async with`; closing ends its consumers, and their
+    leases with them.
+    """
 
-    def __init__(self, node: Node, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        self._node = node
-        self.outgoing = Outgoing(node.settings.limits, node.surroundings)
+    def __init__(self, broker: Broker[Any], *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._broker = broker
+        self.outgoing = Outgoing(broker.limits, broker.surroundings)
         self._timeout_seconds = timeout_seconds
         self._coalescers: dict[tuple[str, bool], Coalescer] = {}
         self._consumptions: weakref.WeakSet[Consumption[Any]] = weakref.WeakSet()
         self._answers: weakref.WeakSet[Answers] = weakref.WeakSet()
         """Those of consumers that have ended too: what they handed out may still be answered."""
-        self._attachments: weakref.WeakSet[Attachment] = weakref.WeakSet()
+        self._holds: weakref.WeakSet[Hold] = weakref.WeakSet()
         self._closed = False
 
     # --- publishing ---------------------------------------------------------------------------------------------------
@@ -83,7 +83,9 @@ class Lane:
         """
         self._check_open()
         batches = self.outgoing.batches(messages)
-        receipts = [await self._within(self._node.publish(topic, batch), timeout, "publish_many") for batch in batches]
+        receipts = [
+            await self._within(self._broker.publish(topic, batch), timeout, "publish_many") for batch in batches
+        ]
         return receipts[0] if len(receipts) == 1 else [receipt for some in receipts for receipt in some]
 
     async def publish_to(
@@ -106,7 +108,7 @@ class Lane:
         """
         self._check_open()
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        publishing = self._node.publish_to_exchange(exchange, routing_key, self.outgoing.build([row]))
+        publishing = self._broker.publish_to_exchange(exchange, routing_key, self.outgoing.build([row]))
         receipts = await self._within(publishing, timeout, "publish_to")
         return {topic: some[0] for topic, some in receipts.items()}
 
@@ -116,9 +118,9 @@ class Lane:
 
         async def publish(batch: Batch) -> Receipts:
             self._check_open()
-            return await self._within(self._node.publish(topic, batch), None, "producer")
+            return await self._within(self._broker.publish(topic, batch), None, "producer")
 
-        return Producer(self.outgoing, publish, self._node.surroundings.entropy(16))
+        return Producer(self.outgoing, publish, self._broker.surroundings.entropy(16))
 
     def transaction(self, id: str) -> Transaction:
         """Publishes and acks that become visible together, once under `id`."""
@@ -198,10 +200,10 @@ class Lane:
 
         async def attach(consumer: Consumer) -> Answers:
             self._check_open()
-            attaching = self._node.attach(topic, subscription, config, start, consumer, keep_retry=retry is None)
-            attachment = await self._within(attaching, None, "consume")
-            answers = Answers(attachment, auto_ack=auto_ack)
-            self._attachments.add(attachment)
+            attaching = self._broker.attach(topic, subscription, config, start, consumer, keep_retry=retry is None)
+            hold = await self._within(attaching, None, "consume")
+            answers = Answers(hold, auto_ack=auto_ack)
+            self._holds.add(hold)
             self._answers.add(answers)
             return answers
 
@@ -212,43 +214,35 @@ class Lane:
     async def create_topic(self, name: str, *, partitions: int = 1, **config: Any) -> None:
         """Make sure that the topic exists; `config` is as in `TopicConfig`. Raises `AlreadyExists` if it differs."""
         self._check_open()
-        try:
-            wanted = msgspec.convert({"partitions": partitions, **config}, TopicConfig)
-        except msgspec.ValidationError as error:
-            raise InvalidArgument("topic configuration", str(error)) from None
-        unknown = set(config) - set(TopicConfig.__struct_fields__)
-        if unknown:
-            known = ", ".join(TopicConfig.__struct_fields__)
-            raise InvalidArgument(min(unknown), f"is not a setting of a topic; there are {known}")
-        await self._node.create_topic(name, wanted)
+        await self._asked(self._broker.create_topic(name, {"partitions": partitions, **config}), "create_topic")
 
     async def configure_topic(self, name: str, **changes: Any) -> None:
         self._check_open()
-        await self._node.configure_topic(name, changes)
+        await self._asked(self._broker.configure_topic(name, changes), "configure_topic")
 
     async def delete_topic(self, name: str) -> None:
         self._check_open()
-        await self._node.delete_topic(name)
+        await self._asked(self._broker.delete_topic(name), "delete_topic")
 
     async def topics(self) -> list[str]:
         """The names of all topics but the system's, in order."""
         self._check_open()
-        return sorted(name for name, topic in self._node.topics.items() if not topic.name.startswith("_"))
+        return await self._asked(self._broker.topics(), "topics")
 
     async def unsubscribe(self, topic: str, subscription: str) -> None:
         """Delete the subscription, and with it its position."""
         self._check_open()
-        await self._node.unsubscribe(topic, subscription)
+        await self._asked(self._broker.unsubscribe(topic, subscription), "unsubscribe")
 
     async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
         """Let the subscription begin again from `start`. Returns the offsets by partition."""
         self._check_open()
-        return await self._node.seek(topic, subscription, start)
+        return await self._asked(self._broker.seek(topic, subscription, start), "seek")
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """Its configuration, partitions and subscriptions, as they are now."""
         self._check_open()
-        return describe_topic(self._node.topic(name))
+        return await self._asked(self._broker.describe_topic(name), "describe_topic")
 
     async def redrive(
         self,
@@ -259,25 +253,42 @@ class Lane:
         dry_run: bool = False,
         rate: float | None = None,
         messages_max: int | None = None,
+        progress: Callable[[int], None] | None = None,
+        timeout: float | None = None,
     ) -> RedriveReport:
-        """Send a subscription's dead letters back to it, and to it alone; `rate` is in messages a second."""
+        """Send a subscription's dead letters back to it, and to it alone; `rate` is in messages a second.
+
+        `progress` is told how many are back. It takes as long as it takes, unless `timeout` says otherwise.
+        """
         self._check_open()
-        return await self._node.redrive(
-            topic, subscription, matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max
+        redriving = self._broker.redrive(
+            topic,
+            subscription,
+            matching=filter,
+            dry_run=dry_run,
+            rate=rate,
+            messages_max=messages_max,
+            progress=progress,
         )
+        return await redriving if timeout is None else await self._within(redriving, timeout, "redrive")
 
     async def declare_exchange(self, name: str, kind: ExchangeKind = "direct") -> None:
         """Make sure that the exchange exists: `direct`, `topic` (patterns with `*` and `#`) or `fanout`."""
         self._check_open()
-        await self._node.exchanges.declare(name, kind)
+        await self._asked(self._broker.declare_exchange(name, kind), "declare_exchange")
 
     async def bind(self, exchange: str, topic: str, routing_key: str = "") -> None:
         self._check_open()
-        await self._node.exchanges.bind(exchange, topic, routing_key)
+        await self._asked(self._broker.bind(exchange, topic, routing_key), "bind")
 
     async def unbind(self, exchange: str, topic: str, routing_key: str = "") -> None:
         self._check_open()
-        await self._node.exchanges.unbind(exchange, topic, routing_key)
+        await self._asked(self._broker.unbind(exchange, topic, routing_key), "unbind")
+
+    async def exchanges(self) -> Mapping[str, Exchange]:
+        """The exchanges with their kinds and bindings, by name."""
+        self._check_open()
+        return await self._asked(self._broker.exchanges(), "exchanges")
 
     # --- within the package -------------------------------------------------------------------------------------------
 
@@ -285,13 +296,10 @@ class Lane:
         coalescer = self._coalescers.get((topic, given_id))
         if coalescer is None:
 
-            def start(batch: Batch) -> Publishing | None:
-                return self._node.start_publish(topic, batch)
+            def publish(batch: Batch) -> asyncio.Future[Receipts]:
+                return self._broker.publish(topic, batch)
 
-            async def publish(batch: Batch) -> Receipts:
-                return await self._node.publish(topic, batch)
-
-            coalescer = Coalescer(self.outgoing.build, start, publish, self._timeout_seconds)
+            coalescer = Coalescer(self.outgoing.build, publish, self._timeout_seconds)
             self._coalescers[topic, given_id] = coalescer
         return coalescer
 
@@ -299,11 +307,11 @@ class Lane:
         self,
         id: str,
         publishes: Sequence[tuple[str, Batch]],
-        acks: Sequence[tuple[Attachment, int, int, BitMap64]],
+        acks: Sequence[tuple[Hold, int, int, BitMap64]],
     ) -> bool:
         """What a `Transaction` does at the end of its block."""
         self._check_open()
-        return await self._within(self._node.transact(id, publishes, acks), None, "transaction")
+        return await self._within(self._broker.transact(id, publishes, acks), None, "transaction")
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -324,8 +332,8 @@ class Lane:
             await consumption.shut()
         for answers in list(self._answers):
             answers.close()
-        for attachment in list(self._attachments):
-            await attachment.end()
+        for hold in list(self._holds):
+            await hold.end()
 
     async def __aenter__(self) -> Self:
         return self
@@ -336,11 +344,14 @@ class Lane:
         await self.close()
 
     def _consumer_id(self) -> str:
-        return self._node.surroundings.entropy(8).hex()
+        return self._broker.surroundings.entropy(8).hex()
 
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the lane is closed")
+
+    async def _asked(self, work: Awaitable[T], what: str) -> T:
+        return await self._within(work, None, what)
 
     async def _within(self, work: Awaitable[T], timeout: float | None, what: str) -> T:
         seconds = self._timeout_seconds if timeout is None else timeout

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from sealane.client.broker import Hold
 from sealane.delivery.offsets import span
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.node import Delivery, Part
-from sealane.node.attachment import Attachment
 from sealane.node.deliveries import offsets_of
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class Message:
         """Keep the lease that this message came under for `seconds` from now. Raises `LeaseLost` if it is over."""
         await self._answers.extend(self._delivery, seconds)
 
-    def lease(self) -> tuple[Attachment, int, int, BitMap64]:
+    def lease(self) -> tuple[Hold, int, int, BitMap64]:
         """Under which lease it is held, for a transaction."""
-        return self._answers.attachment, self.partition, self._delivery.lease, self._offsets()
+        return self._answers.hold, self.partition, self._delivery.lease, self._offsets()
 
     def _offsets(self) -> BitMap64:
         return span(self.offset, self.offset + 1)
@@ -167,9 +167,9 @@ class MessageBatch:
     async def extend(self, seconds: float) -> None:
         await self._answers.extend(self._delivery, seconds)
 
-    def lease(self) -> tuple[Attachment, int, int, BitMap64]:
+    def lease(self) -> tuple[Hold, int, int, BitMap64]:
         """Under which lease they are held, for a transaction."""
-        return self._answers.attachment, self.partition, self._delivery.lease, self._offsets()
+        return self._answers.hold, self.partition, self._delivery.lease, self._offsets()
 
     def _offsets(self) -> BitMap64:
         offsets = BitMap64()

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from pyroaring import BitMap64
 
+from sealane.client.broker import Hold
 from sealane.client.message import Message, MessageBatch
 from sealane.errors import Closed
 from sealane.message import Batch
-from sealane.node.attachment import Attachment
 
 if TYPE_CHECKING:
     from sealane.client.lane import Lane
@@ -28,7 +28,7 @@ class Transaction:
         self._lane = lane
         self._id = transaction
         self._publishes: list[tuple[str, Batch]] = []
-        self._acks: dict[tuple[Attachment, int, int], BitMap64] = {}
+        self._acks: dict[tuple[Hold, int, int], BitMap64] = {}
         self._open = False
         self.replayed = False
 
@@ -56,8 +56,8 @@ class Transaction:
     async def ack(self, message: Message | MessageBatch) -> None:
         """Acknowledge with the others, when the transaction commits."""
         self._check_open()
-        attachment, partition, lease, offsets = message.lease()
-        acks = self._acks.setdefault((attachment, partition, lease), BitMap64())
+        hold, partition, lease, offsets = message.lease()
+        acks = self._acks.setdefault((hold, partition, lease), BitMap64())
         acks |= offsets
 
     async def __aenter__(self) -> Self:

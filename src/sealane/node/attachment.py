@@ -83,7 +83,7 @@ class Attachment:
             await owner.flush()
             self._check_held(subscription, lease, offsets, held)
 
-    def extend(self, partition: int, lease: int, seconds: float) -> int:
+    async def extend(self, partition: int, lease: int, seconds: float) -> int:
         """Move the lease's deadline to `seconds` from now, and return it."""
         owner, subscription = self.find(partition)
         deadline_us = owner.clock() + round(seconds * SECOND_US)

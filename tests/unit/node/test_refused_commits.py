@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 import pytest
 
 import sealane
+from sealane.client.embedded import in_process
 from sealane.client.lane import Lane
 from sealane.engine import Append
 from sealane.engine.memory import MemoryEngine
@@ -45,7 +46,7 @@ async def test_a_publish_that_found_no_room_is_refused_and_the_next_one_takes_it
     moment = iter(range(1, 10**9))
     engine = Refusing(lambda: next(moment))
     node = await Node.open(engine, Surroundings(lambda: next(moment), bytes))
-    async with Lane(node) as lane:
+    async with in_process(node) as lane:
         await lane.publish("orders", b"first")
         consumption = lane.consume("orders", subscription="billing")
         messages = aiter(consumption)

@@ -1,0 +1,115 @@
+"""What a lane needs of a broker, be it in this process (`node.session.Session`) or at the end of a wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from pyroaring import BitMap64
+
+from sealane.delivery.config import SubscriptionConfig
+from sealane.engine import Stored
+from sealane.message import Batch, Limits
+from sealane.node.consumers import Consumer
+from sealane.node.describe import TopicDescription
+from sealane.node.receipts import Receipts
+from sealane.node.redrive import RedriveReport
+from sealane.node.starts import Start
+from sealane.node.surroundings import Surroundings
+from sealane.routing.exchanges import Exchange, ExchangeKind
+
+
+class Hold(Protocol):
+    """A consumer's hold on a subscription: its credit, its answers, and how it leaves. See `node.attachment`."""
+
+    def add_credit(self, messages: int) -> None: ...
+
+    async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        """Returns when it is durable; raises `LeaseLost` if one of them was neither leased nor settled."""
+
+    def settle(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        """An ack that nobody waits for."""
+
+    async def nack(
+        self,
+        partition: int,
+        lease: int,
+        offsets: BitMap64 | None = None,
+        *,
+        delay: float | None = None,
+        reason: str | None = None,
+        confirm: bool = False,
+    ) -> None: ...
+
+    async def extend(self, partition: int, lease: int, seconds: float) -> int:
+        """Returns the new deadline in µs since 1970; raises `LeaseLost` if there is nothing to extend."""
+
+    def release(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        """Give back what was not handled, without counting an attempt."""
+
+    def leave(self, unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
+        """Take no more, and give these back: (partition, lease, offsets)."""
+
+    async def detach(self) -> None:
+        """Leave; what was handed out may still be answered."""
+
+    async def end(self) -> None:
+        """What is still leased goes back, and counts as an attempt."""
+
+
+HoldT = TypeVar("HoldT", bound=Hold)
+
+
+class Broker(Protocol[HoldT]):
+    """Names are as users write them. Whatever waits is bounded by the caller with a timeout."""
+
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def surroundings(self) -> Surroundings: ...
+
+    def publish(self, topic: str, batch: Batch) -> asyncio.Future[Receipts]:
+        """Begins in this moment; resolves when durable. Batches of one topic are stored in the order of the calls."""
+
+    async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> Mapping[str, Receipts]: ...
+    async def transact(
+        self,
+        transaction: str,
+        publishes: Sequence[tuple[str, Batch]],
+        acks: Sequence[tuple[HoldT, int, int, BitMap64]],
+    ) -> bool: ...
+    async def attach(
+        self,
+        topic: str,
+        subscription: str,
+        config: SubscriptionConfig,
+        start: Start,
+        consumer: Consumer,
+        *,
+        keep_retry: bool = False,
+    ) -> HoldT: ...
+    async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]: ...
+
+    async def create_topic(self, name: str, config: Mapping[str, Any]) -> None: ...
+    async def configure_topic(self, name: str, changes: Mapping[str, Any]) -> None: ...
+    async def delete_topic(self, name: str) -> None: ...
+    async def topics(self) -> list[str]: ...
+    async def describe_topic(self, name: str) -> TopicDescription: ...
+    async def unsubscribe(self, topic: str, subscription: str) -> None: ...
+    async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]: ...
+    async def redrive(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        matching: str | None = None,
+        dry_run: bool = False,
+        rate: float | None = None,
+        messages_max: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> RedriveReport: ...
+    async def declare_exchange(self, name: str, kind: ExchangeKind) -> None: ...
+    async def bind(self, exchange: str, topic: str, routing_key: str) -> None: ...
+    async def unbind(self, exchange: str, topic: str, routing_key: str) -> None: ...
+    async def exchanges(self) -> Mapping[str, Exchange]: ...

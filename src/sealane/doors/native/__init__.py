@@ -1,0 +1,1 @@
+"""The native door: the protocol of `sealane.wire` on TCP."""

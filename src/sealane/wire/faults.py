@@ -1,0 +1,45 @@
+"""Errors across the wire: a code and fields for programs, a text for people; the client raises the same class."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from sealane import errors
+from sealane.errors import SealaneError
+
+Fault = tuple[str, str, dict[str, Any]]
+"""(code, text, fields)."""
+
+
+def _code(kind: type[SealaneError]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+
+
+CODES: dict[str, type[SealaneError]] = {
+    _code(kind): kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SealaneError)
+}
+"""By code: `topic-not-found` is `TopicNotFound`, and so on for each class of `sealane.errors`."""
+INTERNAL = "internal"
+"""The code of what a node did not expect itself; its log tells more."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """What the peer is told. Of an unexpected error it learns no more than that there was one."""
+    if not isinstance(error, SealaneError):
+        return INTERNAL, "the node failed unexpectedly at this request; its log tells more", {}
+    kind = next(kind for kind in type(error).__mro__ if _code(kind) in CODES)
+    fields = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | None)}
+    return _code(kind), str(error), fields
+
+
+def error_of(code: str, text: str, fields: dict[str, Any]) -> SealaneError:
+    """The error that a fault tells of: of the same class, with the same fields and text."""
+    kind = CODES.get(code, SealaneError)
+    error = kind.__new__(kind)
+    Exception.__init__(error, text)
+    for name, value in fields.items():
+        if name.isidentifier() and not name.startswith("_"):
+            setattr(error, name, value)
+    return error

@@ -1,0 +1,133 @@
+"""Frames: a prefix, a small msgpack header, and a body of Arrow batches.
+
+    u32 length of what follows the prefix | u32 length of the header | header, padded to 8 bytes | body
+
+Both lengths are little-endian. The body begins at a multiple of 8 bytes from the frame's start, as Arrow wants it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from sealane.wire.errors import ProtocolError
+
+PREFIX = struct.Struct("<II")
+ALIGNMENT = 8
+PADDING = tuple(bytes(count) for count in range(ALIGNMENT))
+
+HEADER_BYTES_MAX = 256 << 10
+"""A header is small: the largest are answers for thousands of scattered messages."""
+HELLO_BYTES_MAX = 16 << 10
+"""What may come before the handshake is done: so much, and no more, an unknown peer can make the other side keep."""
+DIRECT_BYTES = 16 << 10
+"""A frame longer than this is received into memory of its own, without a copy; shorter ones are copied out of the
+shared buffer, so that a message of 100 bytes does not keep a whole buffer alive."""
+SCRATCH_BYTES = 256 << 10
+"""Received at once into the buffer that all connections of a loop share."""
+
+Buffer: TypeAlias = Any
+"""Anything with Python's buffer protocol: bytes, a memoryview, an Arrow buffer."""
+
+
+class Frame(NamedTuple):
+    header: memoryview
+    body: memoryview
+
+
+def new_scratch() -> memoryview:
+    """A buffer for `FrameReader`s. All readers of one event loop may share it: between `get_buffer` and `received`
+    nothing else runs.
+    """
+    return memoryview(bytearray(SCRATCH_BYTES))
+
+
+class FrameReader:
+    """Cuts what arrives into frames. Feed it by writing into `get_buffer()` and telling `received(count)`.
+
+    It never holds more than one unfinished frame, and allocates for that only what its checked prefix announces.
+    """
+
+    __slots__ = ("_direct", "_filled", "_rest", "_scratch", "frame_bytes_max")
+
+    def __init__(self, scratch: memoryview, frame_bytes_max: int = HELLO_BYTES_MAX) -> None:
+        self._scratch = scratch
+        self.frame_bytes_max = frame_bytes_max
+        self._rest = b""
+        """The beginning of a frame that is too short to be received by itself."""
+        self._direct: memoryview | None = None
+        self._filled = 0
+
+    @property
+    def midway(self) -> bool:
+        """Whether a frame has begun to arrive and is not complete."""
+        return self._direct is not None or bool(self._rest)
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes go."""
+        if self._direct is not None:
+            return self._direct[self._filled :]
+        kept = len(self._rest)
+        if kept:
+            self._scratch[:kept] = self._rest
+        return self._scratch[kept:]
+
+    def received(self, count: int) -> list[Frame]:
+        """The frames that are complete with these bytes. Raises `ProtocolError` for what cannot be a frame."""
+        if self._direct is not None:
+            self._filled += count
+            if self._filled < len(self._direct):
+                return []
+            whole, self._direct, self._filled = self._direct, None, 0
+            return [_open(whole)]
+        stop = len(self._rest) + count
+        self._rest = b""
+        frames: list[Frame] = []
+        at = 0
+        while stop - at >= PREFIX.size:
+            length, header_length = PREFIX.unpack_from(self._scratch, at)
+            end = at + PREFIX.size + self._checked(length, header_length)
+            if end > stop:
+                if end - at > DIRECT_BYTES:
+                    self._begin_direct(at, stop, end - at)
+                    return frames
+                break
+            frames.append(_open(memoryview(bytes(self._scratch[at:end]))))
+            at = end
+        self._rest = bytes(self._scratch[at:stop])
+        return frames
+
+    def _checked(self, length: int, header_length: int) -> int:
+        if PREFIX.size + length > self.frame_bytes_max:
+            problem = f"a frame of {PREFIX.size + length:,} bytes is longer than the {self.frame_bytes_max:,} allowed"
+            raise ProtocolError("frame-too-long", problem)
+        if not 0 < header_length <= min(length, HEADER_BYTES_MAX):
+            problem = f"a header of {header_length:,} bytes does not fit a frame of {length:,}"
+            raise ProtocolError("bad-frame", problem)
+        return length
+
+    def _begin_direct(self, at: int, stop: int, length: int) -> None:
+        whole = memoryview(pa.allocate_buffer(length)).cast("B")
+        whole[: stop - at] = self._scratch[at:stop]
+        self._direct, self._filled = whole, stop - at
+
+
+def _open(whole: memoryview) -> Frame:
+    _, header_length = PREFIX.unpack_from(whole)
+    end = PREFIX.size + header_length
+    return Frame(whole[PREFIX.size : end], whole[end + -header_length % ALIGNMENT :])
+
+
+def frame(header: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
+    """The pieces of a frame, to be written one after another; the body's are not copied.
+
+    Without a body it is one piece.
+    """
+    if not body:
+        return [PREFIX.pack(len(header), len(header)) + header]
+    padding = -len(header) % ALIGNMENT
+    length = len(header) + padding + sum(memoryview(piece).nbytes for piece in body)
+    return [PREFIX.pack(length, len(header)) + header + PADDING[padding], *body]
