@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from sealane.engine.watch import EngineWatch
 from sealane.message import Batch
 
 
@@ -102,6 +103,11 @@ class Engine(Protocol):
         """Why the engine has stopped taking writes, or None."""
         ...
 
+    @property
+    def watch(self) -> EngineWatch:
+        """Whom the engine tells of crashes and commits; the node sets its callbacks."""
+        ...
+
     async def open(self, partition: PartitionKey, *, sealed: bool = True) -> Opened:
         """Make the caller the owner, under a new and higher epoch; earlier owners are fenced from here on."""
         ...
@@ -134,6 +140,10 @@ class Engine(Protocol):
 
     async def offset_at(self, partition: PartitionKey, time_us: int) -> int:
         """An offset at or before the first message committed at or after `time_us`; the end if there is none."""
+        ...
+
+    def committed_at(self, partition: PartitionKey, offset: int) -> int | None:
+        """When the message at `offset`, or the first one after it, was committed, in µs; None if that is not known."""
         ...
 
     async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Awaitable, Callable, Sequence
 
 from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
+from sealane.engine.watch import EngineWatch
 from sealane.errors import Closed, Fenced, OffsetMismatch, StorageError, StorageFull, VersionMismatch
 
 
@@ -56,6 +57,7 @@ class MemoryEngine:
     """Implements `Engine` in memory. A commit is done when it is called; waiting for it costs nothing."""
 
     def __init__(self, clock: Callable[[], int], *, bytes_max: int | None = None) -> None:
+        self.watch = EngineWatch()
         self._clock = clock
         self._bytes_max = bytes_max
         self._bytes_used = 0
@@ -164,6 +166,12 @@ class MemoryEngine:
             return 0
         number = bisect_left(logs.times, time_us)
         return max(logs.start, logs.bases[number]) if number < len(logs.bases) else logs.end
+
+    def committed_at(self, partition: PartitionKey, offset: int) -> int | None:
+        logs = self._partitions.get(partition)
+        if logs is None or not logs.start <= offset < logs.end:
+            return None
+        return logs.times[logs.find(offset)]
 
     async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:
         self._check_open()

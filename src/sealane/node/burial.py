@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from pyroaring import BitMap64
@@ -13,15 +12,17 @@ from sealane.delivery.events import DeadLettered
 from sealane.delivery.offsets import pack, take_first
 from sealane.delivery.subscription import Subscription
 from sealane.errors import SealaneError
+from sealane.log import get_log
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.node.commits import commit_together, stage
 from sealane.node.dead_letters import MOVE_MESSAGES_MAX, Origin, dead_batch, dead_topic_name
 from sealane.node.deliveries import cut
 from sealane.node.owner import PartitionOwner
+from sealane.node.supervision import Supervisor
 from sealane.node.topics import Topic
 
-log = logging.getLogger("sealane.node")
+log = get_log("sealane.node")
 
 RETRY_SECONDS = 1.0
 """A move that fails, for example on a full disk, is tried again after this long; the messages wait."""
@@ -31,17 +32,22 @@ class Undertaker:
     """One task a subscription that has dead messages; it ends when there are none left."""
 
     def __init__(
-        self, dead_topic: Callable[[str, Topic], Awaitable[Topic]], topic_of: Callable[[PartitionOwner], Topic]
+        self,
+        dead_topic: Callable[[str, Topic], Awaitable[Topic]],
+        topic_of: Callable[[PartitionOwner], Topic],
+        supervisor: Supervisor,
     ) -> None:
         self._dead_topic = dead_topic
         self._topic_of = topic_of
+        self._supervisor = supervisor
         self._tasks: dict[Subscription, asyncio.Task[None]] = {}
         self._closed = False
 
     def bury(self, owner: PartitionOwner, subscription: Subscription) -> None:
         """See to it that the subscription's dead messages are moved."""
         if subscription not in self._tasks and not self._closed:
-            task = asyncio.get_running_loop().create_task(self._run(owner, subscription), name="bury dead letters")
+            fields = {**owner.fields, "subscription": subscription.name}
+            task = self._supervisor.keep("burial", lambda: self._run(owner, subscription), **fields)
             self._tasks[subscription] = task
             task.add_done_callback(lambda _: self._tasks.pop(subscription, None))
 
@@ -63,10 +69,10 @@ class Undertaker:
         while subscription.dying and not owner.closed and not _replaced(owner, subscription):
             try:
                 await self._move(owner, subscription, subscription.dying[0])
-            except SealaneError as error:
+            except (SealaneError, OSError) as error:
                 if owner.closed or owner.error is not None or owner.engine.failure is not None:
                     return
-                log.warning("%s: dead letters of %r wait: %s", owner.key, subscription.name, error)
+                log.warning("dead letters wait", **owner.fields, subscription=subscription.name, reason=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _move(self, owner: PartitionOwner, subscription: Subscription, group: DeadGroup) -> None:
@@ -92,8 +98,14 @@ class Undertaker:
         now_us = owner.clock()
         batch = concat([dead_batch(origin, group, part, attempts, now_us) for part in parts])
         await self._commit(owner, subscription, offsets, target.owners[owner.key.partition % len(target.owners)], batch)
-        why = group.reason or group.cause
-        log.info("%s: %d messages of %r are dead letters now: %s", owner.key, len(offsets), name, why)
+        log.info(
+            "messages are dead letters now",
+            **owner.fields,
+            subscription=name,
+            count=len(offsets),
+            first_offset=offsets.min(),
+            cause=group.cause,
+        )
 
     async def _commit(
         self, owner: PartitionOwner, subscription: Subscription, offsets: BitMap64, grave: PartitionOwner, batch: Batch

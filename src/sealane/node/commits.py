@@ -53,16 +53,24 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
         for share in shares:
             share.owner.put_waiting_back(share.riding)
         raise
-    for share in shares:
-        share.owner.accepted(share.append, share.planned, durable)
+    try:
+        for share in shares:
+            share.owner.accepted(share.append, share.planned, durable)
+    except Exception as error:
+        # The engine has it, and memory only a part of it.
+        shares[0].owner.supervisor.stop("commit", error, **shares[0].owner.fields)
+        raise
 
     def finished(outcome: asyncio.Future[None]) -> None:
         error = None if outcome.cancelled() else outcome.exception()
-        for share in shares:
-            if error is None and not outcome.cancelled():
-                share.owner.committed(share.visible)
-            else:
-                share.owner.broke(error, share.riding)
+        try:
+            for share in shares:
+                if error is None and not outcome.cancelled():
+                    share.owner.committed(share.visible)
+                else:
+                    share.owner.broke(error, share.riding)
+        except Exception as crash:
+            shares[0].owner.supervisor.stop("commit", crash, **shares[0].owner.fields)
 
     if durable.done():
         finished(durable)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap64
@@ -11,13 +10,16 @@ from pyroaring import BitMap64
 from sealane.delivery.events import Granted
 from sealane.delivery.offsets import unpack
 from sealane.delivery.subscription import Subscription
+from sealane.errors import SealaneError
+from sealane.log import get_log
 from sealane.node.consumers import Consumer, Group, Revocation
 from sealane.node.deliveries import Delivery, Part, cut, later_attempts
+from sealane.node.supervision import Backoff
 
 if TYPE_CHECKING:
     from sealane.node.owner import PartitionOwner
 
-log = logging.getLogger("sealane.node")
+log = get_log("sealane.node")
 
 KEYED_READY_MAX = 100_000
 """A key-shared subscription stops scanning ahead here: behind a blocked key it would otherwise read the whole log."""
@@ -35,7 +37,8 @@ class Dispatcher:
         self._group = group
         self._wake = asyncio.Event()
         self._wake.set()
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"dispatch {subscription.name}")
+        fields = {**owner.fields, "subscription": subscription.name}
+        self._task = owner.supervisor.keep("dispatch", self._run, **fields)
 
     def wake(self) -> None:
         self._wake.set()
@@ -59,15 +62,20 @@ class Dispatcher:
             consumer.revoke(Revocation(self._owner.key.partition, lease_id, offsets))
 
     async def _run(self) -> None:
+        pauses = Backoff()
+        self._wake.set()  # What a crash has interrupted is still to be done.
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
                 while await self._serve_everyone():
                     pass
-            except Exception as error:
+            except (SealaneError, OSError) as error:
                 # A partition that cannot be read must not take the node with it: its consumers wait, loudly.
-                log.exception("%s: delivering to %r stopped: %s", self._owner.key, self._subscription.name, error)
+                fields = {**self._owner.fields, "subscription": self._subscription.name}
+                log.warning("delivering waits", **fields, reason=str(error))
+                await asyncio.sleep(pauses.next_seconds(asyncio.get_running_loop().time()))
+                self._wake.set()
 
     async def _serve_everyone(self) -> bool:
         served = False
@@ -81,7 +89,7 @@ class Dispatcher:
         if not subscription.backlog.has_ready(consumer.id):
             await self._scan(consumer)
         await self._look_ahead()
-        if consumer.credit <= 0 or consumer.id not in self._group.consumers:
+        if consumer.credit <= 0 or consumer.id not in self._group.consumers or owner.supervisor.failure is not None:
             return False
         count = min(consumer.credit, max(1, owner.settings.delivery_bytes_max // owner.message_bytes))
         now_us = owner.clock()

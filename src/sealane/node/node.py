@@ -6,7 +6,6 @@ Names arrive as users write them (`orders`, `shop/orders`); everything is valida
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from sealane.delivery.filters import compile_filter
 from sealane.engine import Engine, Stored
 from sealane.engine.memory import MemoryEngine
 from sealane.errors import InvalidArgument, ModeConflict, SubscriptionNotFound, TopicNotFound
+from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
 from sealane.node.attachment import Attachment
 from sealane.node.burial import Undertaker
@@ -35,12 +35,13 @@ from sealane.node.registry import TopicRegistry
 from sealane.node.retention import Retention
 from sealane.node.settings import NodeSettings
 from sealane.node.starts import Start, check_start, offset_of
+from sealane.node.supervision import Supervisor
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.node.topics import Topic
 from sealane.node.transactions import COORDINATOR, TransactionAck, Transactions
 
-log = logging.getLogger("sealane.node")
+log = get_log("sealane.node")
 
 T = TypeVar("T")
 
@@ -53,17 +54,23 @@ class Node:
         self.memory = engine if isinstance(engine, MemoryEngine) else MemoryEngine(surroundings.clock)
         self.surroundings = surroundings
         self.settings = settings
+        self.supervisor = Supervisor()
+        """Hears of every crash; `await node.supervisor.failed()` returns when the node has to stop."""
         self.exchanges = Exchanges(engine, settings.limits)
         self._lock = Locks()
         self._transactions = Transactions()
-        self._undertaker = Undertaker(self._dead_topic, self._topic_of)
-        self._registry = TopicRegistry(engine, self.memory, surroundings, settings, self._lock, self._undertaker.bury)
+        self._undertaker = Undertaker(self._dead_topic, self._topic_of, self.supervisor)
+        self._registry = TopicRegistry(
+            engine, self.memory, surroundings, settings, self._lock, self._undertaker.bury, self.supervisor
+        )
         self._retention = Retention(self)
 
     @classmethod
     async def open(cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None) -> Node:
         """A node that serves what the engine holds: when this returns, everything is loaded."""
         node = cls(engine, surroundings, settings or NodeSettings())
+        engine.watch.crashed = node.supervisor.crashed
+        engine.watch.failed = node.supervisor.stop
         await node._registry.load()
         await node.exchanges.load()
         node._retention.start()
@@ -74,6 +81,7 @@ class Node:
         await self._retention.close()
         await self._undertaker.close()
         await self._registry.close()
+        await self.supervisor.finish()
         await self.engine.close()
         await self.memory.close()
 

@@ -7,15 +7,12 @@ when no commit comes.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 
 from sealane.delivery.events import (
     Event,
     Failed,
-    Granted,
     Released,
-    Snapshot,
     SubscriptionEvent,
     decode_events,
     encode_events,
@@ -24,18 +21,19 @@ from sealane.delivery.offsets import unpack
 from sealane.delivery.partition import Partition, Publication
 from sealane.delivery.subscription import Subscription
 from sealane.engine import Append, Engine, PartitionKey, Stored
-from sealane.errors import StorageError, StorageFailed, StorageFull
+from sealane.errors import SealaneError, StorageError, StorageFailed, StorageFull
+from sealane.log import get_log
 from sealane.message import Batch
 from sealane.node.commits import Staged, commit_together, stage
 from sealane.node.dispatch import Dispatcher
 from sealane.node.read_ahead import READ_AHEAD_BYTES, ReadAhead
+from sealane.node.reloading import reload
 from sealane.node.settings import NodeSettings
+from sealane.node.supervision import Backoff, Supervisor
+from sealane.node.ticking import Ticker
 from sealane.node.topic_config import TopicConfig
 
-log = logging.getLogger("sealane.node")
-
-TIMER_SECONDS_MAX = 1.0
-"""The timer looks at the clock at least this often while something waits, so that a clock jump is noticed."""
+log = get_log("sealane.node")
 
 
 class PartitionOwner:
@@ -50,11 +48,13 @@ class PartitionOwner:
         clock: Callable[[], int],
         bury: Callable[[PartitionOwner, Subscription], None],
         read_ahead: ReadAhead,
+        supervisor: Supervisor,
     ) -> None:
         self.key = key
         self.engine = engine
         self.settings = settings
         self.clock = clock
+        self.supervisor = supervisor
         self.core = Partition(f"{key.domain}/{key.topic}", config.limits())
         self.dispatchers: dict[str, Dispatcher] = {}
         self.error: BaseException | None = None
@@ -72,20 +72,20 @@ class PartitionOwner:
         self._last_commit: asyncio.Future[None] | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_at = float("inf")
-        self._tick_timer: asyncio.TimerHandle | None = None
-        self._tick_at_us: int | None = None
+        self.ticker = Ticker(self)
         self._closed = False
         self._sealed = True
         self._reloading: asyncio.Task[None] | None = None
+        self._reload_pauses = Backoff()
 
     # --- coming and going ---------------------------------------------------------------------------------------------
 
     async def load(self, *, sealed: bool) -> None:
         """Take the partition over from the engine: fold its journal, pass over what was damaged."""
         self._sealed = sealed
-        await self._take_over(self.core)
+        await self.take_over(self.core)
 
-    async def _take_over(self, core: Partition) -> None:
+    async def take_over(self, core: Partition) -> None:
         opened = await self.engine.open(self.key, sealed=self._sealed)
         self._epoch = opened.epoch
         self._next_lease = opened.epoch << 20
@@ -101,7 +101,9 @@ class PartitionOwner:
         # Counted here: damage may have been found by the reading just now, and not when the partition was opened.
         missing = opened.journal_end - opened.journal_start - len(entries)
         if missing:
-            log.error("%s: %d journal entries are damaged; what they settled may be delivered again", self.key, missing)
+            log.error(
+                "journal entries are damaged; what they settled may be delivered again", **self.fields, count=missing
+            )
             core.unplain.add_range(opened.start, opened.end)
         for start, stop in opened.lost:
             if (start, stop) not in core.lost:
@@ -112,7 +114,7 @@ class PartitionOwner:
         for subscription in self.core.subscriptions.values():
             if subscription.dying:
                 self._bury(self, subscription)
-        self._arm_tick()
+        self.ticker.arm()
 
     def configure(self, config: TopicConfig) -> None:
         self.core.configure(config.limits())
@@ -128,17 +130,22 @@ class PartitionOwner:
             await asyncio.wait([self._reloading])
         for dispatcher in list(self.dispatchers.values()):
             await dispatcher.close()
-        for timer in (self._flush_timer, self._tick_timer):
-            if timer is not None:
-                timer.cancel()
-        if self.engine.failure is None and self.error is None:
+        self.ticker.close()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        if self.engine.failure is None and self.error is None and self.supervisor.failure is None:
             if self._journal_bytes > self.settings.snapshot_journal_bytes // 16:
                 self._snapshot()
             try:
                 await self.flush()
             except StorageError as error:
                 # Nobody waits for what waited here: it is as if this had come a moment earlier.
-                log.warning("%s: its last events were not journalled: %s", self.key, error)
+                log.warning("the last events were not journalled", **self.fields, reason=str(error))
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """How the log names this partition."""
+        return {"topic": self.core.topic, "partition": self.key.partition}
 
     @property
     def closed(self) -> bool:
@@ -161,7 +168,7 @@ class PartitionOwner:
 
     def check(self) -> None:
         """Raise if this partition cannot take commands."""
-        error = self.engine.failure or self.error or self._failed_commit()
+        error = self.engine.failure or self.supervisor.failure or self.error or self._failed_commit()
         if isinstance(error, StorageFull):
             raise error
         if error is not None:
@@ -209,44 +216,29 @@ class PartitionOwner:
         if self._journal_bytes > max(self.settings.snapshot_journal_bytes, 4 * self._snapshot_bytes):
             self._snapshot()
 
-    def broke(self, error: BaseException | None, riding: Sequence[Event]) -> None:
+    def broke(self, error: BaseException | None, riding: Sequence[Event], *, pause: float = 0) -> None:
         """A commit failed after it was accepted: what is in memory is no longer what is stored."""
         self._handed_back.extend(riding)
         if self.error is not None:
             return
         self.error = error or StorageFailed(f"{self.key}: a commit was abandoned")
-        if self.engine.failure is None and not self._closed:
-            log.warning("%s is read again from the engine after a commit failed: %s", self.key, self.error)
-            self._reloading = asyncio.get_running_loop().create_task(self._reload())
+        if self.engine.failure is None and self.supervisor.failure is None and not self._closed:
+            log.warning("a partition is read again from the engine", **self.fields, reason=str(self.error))
+            self._reloading = asyncio.get_running_loop().create_task(reload(self, pause), name="reload")
         else:
-            log.error("%s takes no more writes: %s", self.key, self.error)
+            log.error("a partition takes no more writes", **self.fields, reason=str(self.error))
 
-    async def _reload(self) -> None:
-        """Fold again what is stored. Leases are over; acks that had not been journalled yet are kept."""
-        before = self.core
-        await asyncio.sleep(0)  # Commits that failed together hand back what was riding with them first.
-        core = Partition(before.topic, before.limits)
-        await self._take_over(core)
+    def distrust(self, task: str, error: Exception) -> None:
+        """Something crashed while it changed what is in memory: no more of that, fold again what is stored."""
+        self.supervisor.crashed(task, error, **self.fields)
+        self.broke(error, (), pause=self._reload_pauses.next_seconds(asyncio.get_running_loop().time()))
+
+    def take_unsure(self) -> list[Event]:
+        """The events of failed commits and those that waited for one; the partition was read without them."""
         self._last_commit = None
-        for name, dispatcher in self.dispatchers.items():
-            # None of them grants from the old state any more; what was granted from it meanwhile is over as well.
-            dispatcher.stop()
-            for lease in before.subscription(name).leases.by_id.values():
-                dispatcher.revoke(lease.id, lease.offsets.copy())
-        waiting = [*self._handed_back, *self._waiting]
+        unsure = [*self._handed_back, *self._waiting]
         self._handed_back, self._waiting = [], []
-        # A snapshot tells of what was accepted and then failed.
-        self.note_journal([event for event in waiting if not isinstance(event, Granted | Snapshot)])
-        for event in self._waiting:
-            core.apply(event)
-        core.recovered(core.start, core.end)
-        for name, member in before.members.items():
-            position = core.join(name, member.config, min(member.settled.floor, core.end))
-            position.settled.add(member.settled.above)
-        for name, dispatcher in list(self.dispatchers.items()):
-            self.dispatchers[name] = await dispatcher.moved_to(core.subscription(name))
-        self.error = None
-        self.start()
+        return unsure
 
     def commit(self, share: Staged) -> asyncio.Future[None]:
         return commit_together(self.engine, [share])
@@ -268,7 +260,7 @@ class PartitionOwner:
         dispatcher = self.dispatchers.get(subscription.name)
         if dispatcher is not None:
             dispatcher.wake()
-        self._arm_tick()
+        self.ticker.arm()
 
     def note_journal(self, events: Sequence[Event], *, soon: bool = True) -> None:
         self._waiting.extend(events)
@@ -287,18 +279,26 @@ class PartitionOwner:
     def _flush_now(self) -> None:
         self._flush_timer = None
         self._flush_at = float("inf")
-        if not self._waiting or self.error or self.engine.failure or self._failed_commit():
+        if not self._waiting or self.error or self.engine.failure or self.supervisor.failure or self._failed_commit():
             return
         try:
             self.commit(stage(self)).add_done_callback(_consume_exception)
         except StorageFull as error:
-            log.warning("%s: %d events wait for room on disk: %s", self.key, len(self._waiting), error)
+            log.warning("events wait for room on disk", **self.fields, count=len(self._waiting), reason=str(error))
         except StorageFailed as error:
             self.broke(error, ())
+        except Exception as error:
+            self.distrust("journal flush", error)
 
     def _snapshot(self) -> None:
         """Write the whole state as one journal entry, and let go of what came before once that is durable."""
-        snapshot = self.core.snapshot()
+        try:
+            snapshot = self.core.snapshot()
+        except Exception as error:
+            # The journal is longer for it, and nothing worse: it is tried again after as much journal as now.
+            self.supervisor.crashed("snapshot", error, **self.fields)
+            self._snapshot_bytes = self._journal_bytes
+            return
         at = self._journal_end
         before = self._journal_bytes, self._snapshot_bytes
         # Counted anew first: a commit that is durable at once would ask for the next snapshot from within this one.
@@ -313,10 +313,15 @@ class PartitionOwner:
 
         def trim(outcome: asyncio.Future[None]) -> None:
             if not outcome.cancelled() and outcome.exception() is None and not self._closed:
-                task = asyncio.ensure_future(self.engine.trim(self.key, journal_before=at))
-                task.add_done_callback(_consume_exception)
+                self.supervisor.spawn("journal trim", self._trim_journal(at), **self.fields)
 
         durable.add_done_callback(trim)
+
+    async def _trim_journal(self, before: int) -> None:
+        try:
+            await self.engine.trim(self.key, journal_before=before)
+        except (SealaneError, OSError) as error:
+            log.warning("the journal was not trimmed; the next snapshot tries", **self.fields, reason=str(error))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -356,32 +361,6 @@ class PartitionOwner:
         if dispatcher is not None:
             for lease in self.core.subscription(subscription).leases.by_id.values():
                 dispatcher.revoke(lease.id, lease.offsets.copy())
-
-    def _arm_tick(self) -> None:
-        if self._closed:
-            return
-        readers = (*self.core.subscriptions.values(), *self.core.members.values())
-        moments = [moment for reader in readers if (moment := reader.next_tick_us()) is not None]
-        next_us = min(moments, default=None)
-        if next_us is None or (self._tick_at_us is not None and self._tick_at_us <= next_us):
-            return
-        if self._tick_timer is not None:
-            self._tick_timer.cancel()
-        delay = min(max(next_us - self.clock(), 0) / 1_000_000, TIMER_SECONDS_MAX)
-        self._tick_at_us = next_us
-        self._tick_timer = asyncio.get_running_loop().call_later(delay, self._tick)
-
-    def _tick(self) -> None:
-        self._tick_timer = None
-        self._tick_at_us = None
-        now_us = self.clock()
-        for reader in (*self.core.subscriptions.values(), *self.core.members.values()):
-            due = reader.next_tick_us()
-            if due is not None and due <= now_us:
-                events = reader.tick(now_us)
-                self.revoked(reader, events)
-                self.note(reader, events)
-        self._arm_tick()
 
 
 def _consume_exception(outcome: asyncio.Future[None]) -> None:

@@ -10,15 +10,19 @@ import msgspec
 
 from sealane.delivery.subscription import Subscription
 from sealane.engine import Engine, PartitionKey
-from sealane.errors import AlreadyExists, TopicNotFound
+from sealane.errors import AlreadyExists, SealaneError, TopicNotFound
+from sealane.log import get_log
 from sealane.message import check_name, split_topic
 from sealane.node.locks import Locks
 from sealane.node.owner import PartitionOwner
 from sealane.node.read_ahead import ReadAhead
 from sealane.node.settings import NodeSettings
+from sealane.node.supervision import Supervisor
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig, changed_config, check_topic_config
 from sealane.node.topics import Catalogue, Topic, TopicRecord
+
+log = get_log("sealane.node")
 
 T = TypeVar("T")
 
@@ -34,6 +38,7 @@ class TopicRegistry:
         settings: NodeSettings,
         locks: Locks,
         bury: Callable[[PartitionOwner, Subscription], None],
+        supervisor: Supervisor,
     ) -> None:
         self.running: dict[str, Topic] = {}
         self._engine = engine
@@ -42,6 +47,7 @@ class TopicRegistry:
         self._settings = settings
         self._lock = locks
         self._bury = bury
+        self._supervisor = supervisor
         self._catalogue = Catalogue(engine)
         self._read_ahead = ReadAhead()
         self._finishing: set[asyncio.Task[Any]] = set()
@@ -144,7 +150,19 @@ class TopicRegistry:
         task = asyncio.get_running_loop().create_task(work)
         self._finishing.add(task)
         task.add_done_callback(self._finishing.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._abandoned)
+            raise
+
+    def _abandoned(self, work: asyncio.Task[Any]) -> None:
+        """The end of work whose caller has gone: what went wrong with it is not to be lost."""
+        error = None if work.cancelled() else work.exception()
+        if isinstance(error, SealaneError | OSError):
+            log.warning("a change to a topic failed after its caller had gone", reason=str(error))
+        elif error is not None:
+            self._supervisor.crashed("topic change", error)
 
     async def _create(self, domain: str, name: str, config: TopicConfig) -> Topic:
         incarnation = int.from_bytes(self._surroundings.entropy(4), "big") >> 1
@@ -172,6 +190,7 @@ class TopicRegistry:
                 self._surroundings.clock,
                 self._bury,
                 self._read_ahead,
+                self._supervisor,
             )
             await owner.load(sealed=topic.config.sealed)
             topic.owners.append(owner)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from sealane.delivery.config import SECOND_US
 from sealane.errors import SealaneError
+from sealane.log import get_log
 
 if TYPE_CHECKING:
     from sealane.node.node import Node
     from sealane.node.topics import Topic
 
-log = logging.getLogger("sealane.node")
+log = get_log("sealane.node")
 
 
 class Retention:
@@ -24,7 +24,7 @@ class Retention:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="retention")
+        self._task = self._node.supervisor.keep("retention", self._run)
 
     async def close(self) -> None:
         if self._task is not None:
@@ -41,8 +41,11 @@ class Retention:
         for topic in list(self._node.topics.values()):
             try:
                 await self._trim(topic)
-            except SealaneError as error:
-                log.warning("retention of %s waits: %s", topic.full_name, error)
+            except (SealaneError, OSError) as error:
+                log.warning("retention waits", topic=topic.full_name, reason=str(error))
+            except Exception as error:
+                # The other topics have theirs all the same.
+                self._node.supervisor.crashed("retention", error, topic=topic.full_name)
 
     async def _trim(self, topic: Topic) -> None:
         for owner in list(topic.owners):
@@ -52,4 +55,4 @@ class Retention:
             if before > owner.core.start:
                 await owner.engine.trim(owner.key, messages_before=before)
                 owner.core.trimmed(before)
-                log.info("%s: messages below %d are past retention", owner.key, before)
+                log.info("messages are past retention", **owner.fields, offset_before=before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -21,10 +20,12 @@ from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.start import Start
 from sealane.engine.local.tail import Tail
 from sealane.engine.local.writer import GroupWriter, Landed, Pending
+from sealane.engine.watch import EngineWatch
 from sealane.errors import Closed, Fenced, StorageError, StorageFailed, StorageFull
+from sealane.log import get_log
 from sealane.security.sealing import Sealer
 
-_log = logging.getLogger(__name__)
+_log = get_log("sealane.engine")
 
 T = TypeVar("T")
 
@@ -76,6 +77,7 @@ class LocalEngine:
         compactor: Compactor | Callable[[Files, Sealer], Compactor] | None,
     ) -> None:
         settings = start.settings
+        self.watch = EngineWatch()
         self._loop = asyncio.get_running_loop()
         self._files = start.files
         self._settings = settings
@@ -121,6 +123,8 @@ class LocalEngine:
             compactor=compactor if settings.compaction else None,
             number=start.number,
             generation=self._next_epoch,
+            watch=self.watch,
+            stop=self._stop,
         )
         self._group = GroupCommit[Pending, Landed](
             GroupWriter(self._wal, self._sealer).write,
@@ -134,6 +138,7 @@ class LocalEngine:
             ),
             group_bytes_max=settings.group_bytes_max,
             clock=start.clock,
+            measured=self._measured,
         )
         self.housekeeping.start()
 
@@ -208,6 +213,14 @@ class LocalEngine:
             raise Closed("the engine is closed")
 
     def _landed(self, group: list[Pending], landed: Landed) -> None:
+        try:
+            self._take_in(group, landed)
+        except Exception as error:
+            # On disk it is, in the index perhaps not: nobody may build on what memory says now.
+            self._stop("commit", error)
+            raise
+
+    def _take_in(self, group: list[Pending], landed: Landed) -> None:
         segment = landed.segment
         if segment is not None:
             index = segment.index
@@ -238,12 +251,25 @@ class LocalEngine:
                 "write or sync has left on disk is unknown; check the disk, then restart"
             )
             self._failure.__cause__ = error
-            _log.critical("%s", self._failure, exc_info=error)
+            _log.critical("the engine takes no more writes", reason=str(self._failure), exc_info=error)
         for pending in everything:
             if not pending.done.done():
                 pending.done.set_exception(error if self._failure is None else self._refusal())
                 # Who called and went away is not to be told by the loop's last resort.
                 pending.done.exception()
+
+    def _stop(self, task: str, error: Exception) -> None:
+        """A task crashed where going on would be wrong: no more writes, and whoever watches is told."""
+        if self._failure is None:
+            self._failure = StorageFailed(
+                f"{task} on {self._files.location!r} crashed ({type(error).__name__}: {error}): nothing more is "
+                "written, since memory may differ from what is stored; restart, and report the traceback in the log"
+            )
+            self._failure.__cause__ = error
+        self.watch.failed(task, error)
+
+    def _measured(self, commits: int, group_bytes: int, seconds: float) -> None:
+        self.watch.committed(commits, group_bytes, seconds, self._wal.sync_seconds)
 
     def _next_epoch(self) -> int:
         count = next(self._epochs)
@@ -268,6 +294,10 @@ class LocalEngine:
     async def offset_at(self, partition: PartitionKey, time_us: int) -> int:
         logs = self._partitions.get(partition)
         return logs.messages.offset_at(time_us) if logs is not None else 0
+
+    def committed_at(self, partition: PartitionKey, offset: int) -> int | None:
+        logs = self._partitions.get(partition)
+        return logs.messages.committed_at(offset) if logs is not None else None
 
     # --- forgetting ---------------------------------------------------------------------------------------------
 
@@ -332,7 +362,7 @@ class LocalEngine:
             try:
                 await self._disk.run(lambda: self._wal.write([]))
             except (OSError, StorageFull) as error:
-                _log.warning("the log's closing mark could not be written (%s); nothing is lost", error)
+                _log.warning("the closing mark could not be written; nothing is lost", reason=str(error))
         for runner in self._own_runners:
             runner.close()
         self._wal.close()

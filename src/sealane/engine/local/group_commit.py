@@ -64,7 +64,8 @@ class GroupCommit(Generic[W, R]):
     """Gathers commits and writes them in groups, one group at a time, in the order they were submitted.
 
     `write` does the blocking work and runs wherever the policy says; `landed` and `failed` run on the loop. When a
-    write raises, `failed` gets the group and everything that waits behind it: their places were counted on it.
+    write (or `landed`) raises, `failed` gets the group and everything that waits behind it: their places were counted
+    on it. `measured` hears of each group that landed: its commits, its bytes and the seconds it took.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class GroupCommit(Generic[W, R]):
         policy: FlushPolicy,
         group_bytes_max: int,
         clock: Callable[[], int],
+        measured: Callable[[int, int, float], None] | None = None,
     ) -> None:
         self._write = write
         self._landed = landed
@@ -85,6 +87,7 @@ class GroupCommit(Generic[W, R]):
         self._policy = policy
         self._group_bytes_max = group_bytes_max
         self._clock = clock
+        self._measured = measured
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[W] = deque()
         self._scheduled = False
@@ -151,9 +154,16 @@ class GroupCommit(Generic[W, R]):
         return group, group_bytes
 
     def _settle(self, group: list[W], group_bytes: int, started_us: int, result: R) -> None:
-        self._policy.saw(len(group), group_bytes, (self._clock() - started_us) / 1e6)
-        self._landed(group, result)
+        seconds = max(0, self._clock() - started_us) / 1e6
+        self._policy.saw(len(group), group_bytes, seconds)
+        try:
+            self._landed(group, result)
+        except Exception as error:
+            self._settle_failure(group, error)
+            return
         self._count(len(group))
+        if self._measured is not None:
+            self._measured(len(group), group_bytes, seconds)
 
     def _settle_failure(self, group: list[W], error: Exception) -> None:
         everything = [*group, *self._waiting]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Mapping
 
 from sealane.engine.contract import PartitionKey
@@ -22,9 +21,11 @@ from sealane.engine.local.segment import INDEX_SUFFIX
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.space import Space
 from sealane.engine.local.wal import Segment, Wal
+from sealane.engine.watch import EngineWatch
 from sealane.errors import StorageError
+from sealane.log import get_log
 
-_log = logging.getLogger(__name__)
+_log = get_log("sealane.engine")
 
 COMPACTION_RETRY_SECONDS = 30.0
 """How long a compaction that failed, for lack of room perhaps, is left alone."""
@@ -50,6 +51,8 @@ class Housekeeping:
         compactor: Compactor | None,
         number: Callable[[], int],
         generation: Callable[[], int],
+        watch: EngineWatch,
+        stop: Callable[[str, Exception], None],
     ) -> None:
         self._files = files
         self._settings = settings
@@ -65,6 +68,8 @@ class Housekeeping:
         self._compactor = compactor
         self._number = number
         self._generation = generation
+        self._watch = watch
+        self._stop = stop
         self._work = asyncio.Event()
         self._closing = False
         self._preparing = False
@@ -111,10 +116,14 @@ class Housekeeping:
                 await self._save_indexes()
                 await self._give_space_back()
                 troubled = False
+                self._start_compaction()
             except (OSError, StorageError):
-                _log.exception("a background chore failed; it is tried again in a moment")
+                _log.exception("a chore failed; it is tried again in a moment")
                 troubled = True
-            self._start_compaction()
+            except Exception as error:
+                # The next commits need a segment to go to: whatever this was, there has to be another try.
+                self._watch.crashed("housekeeping", error)
+                troubled = True
             if self._closing:
                 return
             retry = None
@@ -217,7 +226,7 @@ class Housekeeping:
                 self._files.remove(name)
         except OSError:
             # It is garbage, and is looked for again at the next start.
-            _log.exception("%s is of no more use but cannot be removed", name)
+            _log.exception("a file is of no more use but cannot be removed", file=name)
         self._space.release(name)
         self._work.set()
 
@@ -240,8 +249,10 @@ class Housekeeping:
             await self.compact()
         except (OSError, StorageError):
             _log.exception("a compaction failed; nothing is lost, and it is tried again later")
-            self._compaction_not_before = loop.time() + COMPACTION_RETRY_SECONDS
-            loop.call_later(COMPACTION_RETRY_SECONDS, self._work.set)
+            self._rest(loop)
+        except Exception as error:
+            self._watch.crashed("compaction", error)
+            self._rest(loop)
         else:
             # This task still counts as running: look again once it does not.
             loop.call_soon(self._work.set)
@@ -249,6 +260,10 @@ class Housekeeping:
     async def compact(self) -> CompactionResult | None:
         """Rewrite all closed segments as one file a log, and put those in their place. None: nothing to do."""
         assert self._compactor is not None
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._compaction_not_before = loop.time() + COMPACTION_RETRY_SECONDS
+        loop.call_later(COMPACTION_RETRY_SECONDS, self._work.set)
+
         # From the oldest on without a gap: a compacted file holds its offsets in order.
         segments = list(itertools.takewhile(lambda segment: segment.indexed, self._closed))
         if not segments:
@@ -261,7 +276,7 @@ class Housekeeping:
             self._abandon(plan)
             raise
         for skipped in result.skipped:
-            _log.error("damaged data was left out by compaction: %s", skipped)
+            _log.error("damaged data was left out by compaction", detail=str(skipped))
         # From here on nothing may come between: the new truth is durable, then it is the one that reads see.
         self._applying = asyncio.ensure_future(self._apply(segments, plan, result))
         await asyncio.shield(self._applying)
@@ -270,11 +285,23 @@ class Housekeeping:
     async def _apply(self, segments: list[Segment], plan: Plan, result: CompactionResult) -> None:
         names = [segment.name for segment in segments]
         await self._runner.run(lambda: self._metadata.apply_compaction(result.added, plan.removed, names))
-        self._swap(segments, plan, result)
-        for segment in segments:
-            self._closed.remove(segment)
-            self._retire_segment(segment)
-        self._retire_compacted([name for name in plan.removed if name in self._compacted])
+        try:
+            self._swap(segments, plan, result)
+            for segment in segments:
+                self._closed.remove(segment)
+                self._retire_segment(segment)
+            self._retire_compacted([name for name in plan.removed if name in self._compacted])
+        except Exception as error:
+            # The new files are in force and memory does not know them: the next compaction would undo this one.
+            self._stop("compaction", error)
+            raise
+        _log.info(
+            "segments were compacted",
+            segments=len(segments),
+            files=len(result.added),
+            bytes_in=result.bytes_in,
+            bytes_out=result.bytes_out,
+        )
         await self._runner.run(lambda: forget_removed(self._files, self._metadata))
 
     def _plan(self, segments: list[Segment]) -> Plan:

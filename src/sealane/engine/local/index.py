@@ -109,6 +109,11 @@ class LogIndex:
         number = bisect_left(self._columns[5], time_us)
         return max(self.start, self._columns[0][number]) if number < len(self) else self.end
 
+    def committed_at(self, offset: int) -> int | None:
+        """When the entry that holds `offset`, or the first one after it, was committed."""
+        number = self.find(offset)
+        return self._columns[5][number] if number < len(self) else None
+
     def lost(self) -> tuple[Span, ...]:
         """The offsets between start and end that no row holds."""
         bases = np.array(self._columns[0], dtype=np.uint64)

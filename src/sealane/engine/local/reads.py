@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -15,9 +14,10 @@ from sealane.engine.local.record import JOURNAL, MESSAGES
 from sealane.engine.local.recovery import Quarantined
 from sealane.engine.local.runner import Runner
 from sealane.errors import CorruptData
+from sealane.log import get_log
 from sealane.security.sealing import Sealer
 
-_log = logging.getLogger(__name__)
+_log = get_log("sealane.engine")
 
 R = TypeVar("R")
 
@@ -113,7 +113,7 @@ class Reads:
             name = self._sources.name(row.file)
             item = Quarantined(name, row.position, logs.key, kind, Span(row.base, row.stop), reason)
             self.quarantined.append(item)
-            _log.error("damaged data: %s", item)
+            _log.error("damaged data", detail=str(item))
 
 
 def _from(offset: int, stored: Stored) -> Stored:

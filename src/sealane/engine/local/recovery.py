@@ -9,7 +9,6 @@ Closed segments with a sound index are trusted as they are; the others are scann
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -32,8 +31,9 @@ from sealane.engine.local.segment import (
     scan,
 )
 from sealane.engine.local.wal import Segment
+from sealane.log import get_log
 
-_log = logging.getLogger(__name__)
+_log = get_log("sealane.engine")
 
 _ZEROS = bytes(1 << 20)
 
@@ -277,8 +277,8 @@ def _reopen_newest(files: Files, recovered: Recovered) -> None:
 
 def _shout(report: RecoveryReport) -> None:
     if report.cut_bytes:
-        _log.warning("a torn write of %d bytes at the end of the log was cut: nobody was promised it", report.cut_bytes)
+        _log.warning("a torn write at the end of the log was cut: nobody was promised it", bytes=report.cut_bytes)
     if report.repaired:
-        _log.warning("%d damaged record heads were restored from their copies; check the disk", report.repaired)
+        _log.warning("damaged record heads were restored from their copies; check the disk", count=report.repaired)
     for item in (*report.quarantined, *report.unexplained):
-        _log.error("damaged data: %s", item)
+        _log.error("damaged data", detail=str(item))

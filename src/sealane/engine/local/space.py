@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from sealane.engine.local.settings import StorageSettings
 from sealane.errors import StorageFull
+from sealane.log import get_log
+
+_log = get_log("sealane.engine")
 
 
 class Lacking(NamedTuple):
@@ -23,7 +26,7 @@ class Lacking(NamedTuple):
 
 
 class Space:
-    """Counts the bytes of all log files, as they are allocated. `full` says why publishes are refused, if they are."""
+    """Counts the bytes of all log files, as they are allocated."""
 
     def __init__(self, settings: StorageSettings, free_bytes: Callable[[], int]) -> None:
         self._settings = settings
@@ -32,7 +35,25 @@ class Space:
         # Segments are prepared on one thread while commits fill them on another.
         self._lock = threading.Lock()
         self.bytes_used = 0
-        self.full: Lacking | None = None
+        self._full: Lacking | None = None
+
+    @property
+    def full(self) -> Lacking | None:
+        """Why publishes are refused, if they are."""
+        return self._full
+
+    @full.setter
+    def full(self, lacking: Lacking | None) -> None:
+        before, self._full = self._full, lacking
+        if lacking is not None and before is None:
+            _log.warning(
+                "storage is full: publishes are refused until there is room",
+                used_bytes=lacking.used_bytes,
+                limit_bytes=lacking.limit_bytes,
+                limit=lacking.what,
+            )
+        elif lacking is None and before is not None:
+            _log.info("storage has room again", used_bytes=self.bytes_used)
 
     def hold(self, name: str, size: int) -> None:
         """A file of this name takes `size` bytes now."""

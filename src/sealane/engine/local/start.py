@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable
 
 from sealane.engine.contract import PartitionKey
@@ -20,10 +19,11 @@ from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.space import Space
 from sealane.engine.local.wal import Wal
 from sealane.errors import CorruptData, StorageFailed, StorageFull
+from sealane.log import get_log
 from sealane.security.keys import Keyring
 from sealane.security.sealing import Sealer
 
-_log = logging.getLogger(__name__)
+_log = get_log("sealane.engine")
 
 METADATA_NAME = "meta.db"
 

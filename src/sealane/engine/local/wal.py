@@ -73,6 +73,8 @@ class Wal:
         self._filled_bytes = 0
         self._file = files.open(active.name) if active is not None else None
         self.active = active
+        self.sync_seconds = 0.0
+        """How long the last record took to sync."""
         self.marked = False
         """Whether the last record is a mark, which holds nothing and proves that what is before it was durable."""
         self.closed: list[Segment] = []
@@ -120,7 +122,9 @@ class Wal:
         segment.end = start + head.record_bytes
         segment.index.last_sequence = head.sequence
         segment.index.time_us = time_us
+        before_us = self._clock()
         self._next_sequence += 1
+        self.sync_seconds = max(0, self._clock() - before_us) / 1e6
         self.marked = not entries
         return Written(segment, time_us, [(entry, start + position) for entry, position in head.bodies()])
 
