@@ -69,8 +69,6 @@ class Session:
             raise InvalidBatch("its metadata addresses one subscription, which only the node itself may do")
         if meta.producer is not None and len(meta.producer) > PRODUCER_BYTES_MAX:
             raise InvalidBatch(f"its producer id has {len(meta.producer)} bytes, the limit is {PRODUCER_BYTES_MAX}")
-        if not len(batch):
-            raise InvalidBatch("it has no messages")
         return batch
 
     def publish(self, topic: str, batch: Batch) -> asyncio.Future[Receipts]:
