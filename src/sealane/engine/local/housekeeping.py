@@ -257,13 +257,13 @@ class Housekeeping:
             # This task still counts as running: look again once it does not.
             loop.call_soon(self._work.set)
 
-    async def compact(self) -> CompactionResult | None:
-        """Rewrite all closed segments as one file a log, and put those in their place. None: nothing to do."""
-        assert self._compactor is not None
     def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
         self._compaction_not_before = loop.time() + COMPACTION_RETRY_SECONDS
         loop.call_later(COMPACTION_RETRY_SECONDS, self._work.set)
 
+    async def compact(self) -> CompactionResult | None:
+        """Rewrite all closed segments as one file a log, and put those in their place. None: nothing to do."""
+        assert self._compactor is not None
         # From the oldest on without a gap: a compacted file holds its offsets in order.
         segments = list(itertools.takewhile(lambda segment: segment.indexed, self._closed))
         if not segments:

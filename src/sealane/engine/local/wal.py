@@ -117,14 +117,14 @@ class Wal:
         if segment.end == 0:
             buffers.insert(0, segment.header.encode())
         self._write_or_cut(file, segment.end, buffers)
+        before_us = self._clock()
         file.sync()
+        self.sync_seconds = max(0, self._clock() - before_us) / 1e6
         start = segment.end or HEADER_BYTES
         segment.end = start + head.record_bytes
         segment.index.last_sequence = head.sequence
         segment.index.time_us = time_us
-        before_us = self._clock()
         self._next_sequence += 1
-        self.sync_seconds = max(0, self._clock() - before_us) / 1e6
         self.marked = not entries
         return Written(segment, time_us, [(entry, start + position) for entry, position in head.bodies()])
 
