@@ -1,30 +1,31 @@
-"""`sealane log …`: look into a data directory from outside. Reads only, also while a node runs."""
+"""`sealane log …`: a data directory from outside. All but `restore` only read, also while a node runs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from sealane.cli.data_directory import DataDirectory
 from sealane.cli.group import EXIT_FAILED, SealaneGroup
+from sealane.cli.log_backup import back_up, restore_backup
 from sealane.cli.log_export import FORMATS, STANDARD_OUTPUT, Request, export
 from sealane.cli.log_inspect import describe, records, show, show_records
 from sealane.cli.log_verify import verify
+from sealane.cli.progress import progress_bar
 from sealane.errors import InvalidArgument
 from sealane.message import split_topic
 
 log = typer.Typer(
     cls=SealaneGroup,
     no_args_is_help=True,
-    help="Look into a data directory from outside: list, check, export. Reads only, also while a node runs.",
+    help="A data directory from outside: list, check, export, back up, restore. All but restore only read.",
 )
+log.command(name="backup")(back_up)
+log.command(name="restore")(restore_backup)
 
 _TABLE_COLUMNS_MIN = 120
 DEFAULT_DATA = Path("sealane-data")
@@ -74,7 +75,7 @@ def check(directory: Directory = None, data: Data = DEFAULT_DATA, as_json: AsJso
       sealane log verify
       sealane log verify /backup/data --json
     """  # noqa: D301 - as above
-    with _progress("verifying", "bytes") as progress:
+    with progress_bar("verifying", "bytes") as progress:
         verdict = verify(directory or data, progress)
     if as_json:
         typer.echo(json.dumps(verdict.as_json(), indent=2))
@@ -127,7 +128,7 @@ def export_topic(
         stop=stop,
     )
     try:
-        with _progress("exporting", "messages") as progress:
+        with progress_bar("exporting", "messages") as progress:
             exported = export(request, progress)
     except InvalidArgument as error:
         raise typer.BadParameter(str(error)) from None
@@ -145,13 +146,3 @@ def _format(wanted: str | None, out: Path) -> str:
     if out == STANDARD_OUTPUT and chosen != "jsonl":
         raise typer.BadParameter(f"{chosen} needs a file; standard output takes jsonl")
     return chosen
-
-
-@contextmanager
-def _progress(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error when that is a terminal; otherwise nothing."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(f"{title} {unit}", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

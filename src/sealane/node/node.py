@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -15,9 +16,9 @@ from pyroaring import BitMap64
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.delivery.events import Configured, Sought, Subscribed, Unsubscribed
 from sealane.delivery.filters import compile_filter
-from sealane.engine import Engine, Stored
+from sealane.engine import BacksUp, BackupReport, Engine, Stored
 from sealane.engine.memory import MemoryEngine
-from sealane.errors import InvalidArgument, ModeConflict, SubscriptionNotFound, TopicNotFound
+from sealane.errors import InvalidArgument, ModeConflict, StorageError, SubscriptionNotFound, TopicNotFound
 from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
 from sealane.node.attachment import Attachment
@@ -283,6 +284,19 @@ class Node:
         order = RedriveOrder(topic, dead, subscription, matching, dry_run, rate, messages_max, progress)
         async with self._lock(f"{dead_name}:{REDRIVE_SUBSCRIPTION}:redrive"):
             return await redrive(order)
+
+    # --- backup -------------------------------------------------------------------------------------------------------
+
+    async def backup(
+        self, target: Path, *, include_key: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> BackupReport:
+        """Copy all that is durable to a new directory while everything goes on; see `BacksUp.backup`."""
+        if not isinstance(self.engine, BacksUp):
+            raise StorageError(
+                f"backup to {str(target)!r} refused: this node keeps its messages in memory; start it with a data "
+                "directory to have something to back up"
+            )
+        return await self.engine.backup(target, include_key=include_key, progress=progress)
 
     # --- browsing -----------------------------------------------------------------------------------------------------
 

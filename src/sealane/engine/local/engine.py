@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
+from sealane.engine.backup_report import BackupReport, Progress
 from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
+from sealane.engine.local.backup_online import OnlineBackup
 from sealane.engine.local.compactor_process import Compactor, ProcessCompactor
 from sealane.engine.local.files import DiskFiles, Files
 from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
@@ -125,6 +128,15 @@ class LocalEngine:
             generation=self._next_epoch,
             watch=self.watch,
             stop=self._stop,
+        )
+        self._backup = OnlineBackup(
+            start.files,
+            settings,
+            metadata=self._metadata,
+            wal=self._wal,
+            sources=self._sources,
+            runner=disk_runner,
+            clock=start.clock,
         )
         self._group = GroupCommit[Pending, Landed](
             GroupWriter(self._wal, self._sealer).write,
@@ -345,6 +357,14 @@ class LocalEngine:
             raise Closed("the engine is closed")
         return await self._disk.run(question)
 
+    # --- backup -------------------------------------------------------------------------------------------------
+
+    async def backup(self, target: Path, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
+        """As `BacksUp.backup` promises. It reads only, so an engine that has stopped taking writes can do it too."""
+        if self._closing is not None:
+            raise Closed("the engine is closed")
+        return await self._backup.run(target, include_key=include_key, progress=progress)
+
     # --- life cycle ---------------------------------------------------------------------------------------------
 
     def usage(self) -> Usage:
@@ -357,6 +377,7 @@ class LocalEngine:
 
     async def _close(self) -> None:
         await self._group.barrier()
+        await self._backup.close()
         await self.housekeeping.close()
         if self._failure is None and not self._wal.marked:
             try:

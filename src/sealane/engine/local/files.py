@@ -207,17 +207,17 @@ class DiskFiles:
             path = path.parent
         for directory in reversed(missing):
             directory.mkdir(mode=0o700, exist_ok=True)
-            _sync_directory(directory.parent)
+            sync_directory(directory.parent)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(self._path(old), self._path(new))
-        _sync_directory(self._path(new).parent)
+        sync_directory(self._path(new).parent)
 
     def remove(self, name: str) -> None:
         os.unlink(self._path(name))
 
     def sync_directory(self, name: str) -> None:
-        _sync_directory(self._path(name))
+        sync_directory(self._path(name))
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self._directory).free
@@ -251,13 +251,14 @@ class DiskFiles:
             os.link(draft, path)
         finally:
             os.unlink(draft)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
     def _path(self, name: str) -> Path:
         return self._directory / name
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -159,7 +159,10 @@ class Housekeeping:
 
     async def _save_indexes(self) -> None:
         while self._wal.closed:
-            self._closed.append(self._wal.closed.pop(0))
+            segment = self._wal.closed.pop(0)
+            # Also one that holds nothing but marks, which no row points to: a backup may keep it by its name.
+            self._sources.add(segment.number, segment.name)
+            self._closed.append(segment)
         # A copy: compaction takes segments off the list while an index is being written.
         for segment in list(self._closed):
             if not segment.indexed and not self._closing:

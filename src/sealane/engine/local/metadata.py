@@ -16,6 +16,8 @@ from sealane.engine.local.metadata_schema import prepare
 from sealane.errors import StorageFailed, VersionMismatch
 from sealane.security.keys import WrappedKey
 
+METADATA_NAME = "meta.db"
+
 _HIGHEST_CHARACTER = "\U0010ffff"
 
 _FORGET_PARTITION = (
@@ -48,6 +50,27 @@ class Metadata:
         """Count this opening and return its number: 1, 2, 3 … over the life of the directory."""
         with self._transaction():
             return self._next("boot")
+
+    def begin_incarnation(self, boots: int, versions: int) -> None:
+        """Go so far ahead with boots and versions that none is met again which the original of a copy has given out."""
+        with self._transaction():
+            for counter, ahead in (("boot", boots), ("version", versions)):
+                self._connection.execute(
+                    "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = value + ?2",
+                    (counter, ahead),
+                )
+
+    @contextmanager
+    def standing_still(self) -> Iterator[sqlite3.Connection]:
+        """A copy in memory, which the caller closes. Nothing changes here until the block ends: keep it short."""
+        copy = sqlite3.connect(":memory:", check_same_thread=False)
+        try:
+            with self._reading():
+                self._connection.backup(copy)
+                yield copy
+        except BaseException:
+            copy.close()
+            raise
 
     # --- compare-and-set values ---------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sealane.engine.contract import PartitionKey, Stored
 from sealane.engine.local import record
@@ -28,6 +28,8 @@ class Sources:
         self._names: dict[int, str] = {}
         self._open: OrderedDict[int, File] = OrderedDict()
         self._pins: Counter[int] = Counter()
+        self._kept: Counter[str] = Counter()
+        self._keeping_all = False
         self._retired: dict[int, Callable[[], None]] = {}
         self._lock = threading.Lock()
 
@@ -55,13 +57,29 @@ class Sources:
         with self._lock:
             self._pins.subtract(row.file for row in rows)
             self._pins = +self._pins
-        for number in [number for number in self._retired if number not in self._pins]:
-            self._finish(number)
+        self._finish_retired()
+
+    def keep_all(self) -> None:
+        """From here on no file is removed, until `let_go_of_all`: for as long as it takes to say which ones to keep."""
+        self._keeping_all = True
+
+    def let_go_of_all(self) -> None:
+        self._keeping_all = False
+        self._finish_retired()
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Leave these files on disk, whatever replaces them, until `let_go`."""
+        self._kept.update(names)
+
+    def let_go(self, names: Iterable[str]) -> None:
+        self._kept.subtract(names)
+        self._kept = +self._kept
+        self._finish_retired()
 
     def retire(self, number: int, then: Callable[[], None]) -> None:
         """The file is of no more use: close it and call `then` (which removes it) once nobody reads it."""
         self._retired[number] = then
-        if number not in self._pins:
+        if not self._in_use(number):
             self._finish(number)
 
     def close(self) -> None:
@@ -69,6 +87,13 @@ class Sources:
             for file in self._open.values():
                 file.close()
             self._open.clear()
+
+    def _in_use(self, number: int) -> bool:
+        return self._keeping_all or number in self._pins or self._names.get(number) in self._kept
+
+    def _finish_retired(self) -> None:
+        for number in [number for number in self._retired if not self._in_use(number)]:
+            self._finish(number)
 
     def _finish(self, number: int) -> None:
         with self._lock:

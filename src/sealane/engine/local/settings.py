@@ -65,6 +65,10 @@ class StorageSettings:
     """What compaction reads and writes in a second: any disk spares it. A node that writes faster for long grows its
     log, and shrinks it once it has time."""
 
+    backup_bytes_per_second_max: int = 128 * MiB
+    """What an online backup copies in a second: half of what a modest disk writes, so that commits beside it keep their
+    pace. A hundred gigabytes take a quarter of an hour."""
+
     def __post_init__(self) -> None:
         if self.segment_bytes < SEGMENT_BYTES_MIN:
             raise InvalidArgument("storage.segment_bytes", f"is {self.segment_bytes:,}, at least {SEGMENT_BYTES_MIN:,}")
@@ -87,6 +91,7 @@ class StorageSettings:
             "open_files_max",
             "compaction_segments_min",
             "compaction_bytes_per_second_max",
+            "backup_bytes_per_second_max",
         ):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"storage.{name}", "must be at least 1")

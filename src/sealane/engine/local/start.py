@@ -10,7 +10,7 @@ from sealane.engine.local.compaction import remove_garbage
 from sealane.engine.local.files import Files
 from sealane.engine.local.housekeeping import rows_of
 from sealane.engine.local.manifest import CompactedFile
-from sealane.engine.local.metadata import Metadata
+from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.partition import PartitionLogs
 from sealane.engine.local.reading import Sources
 from sealane.engine.local.recovery import recover
@@ -25,7 +25,8 @@ from sealane.security.sealing import Sealer
 
 _log = get_log("sealane.engine")
 
-METADATA_NAME = "meta.db"
+RESTORE_DRAFT = "restore.unfinished"
+"""What a restore copies to before it puts things in their places. While it is there the directory is not complete."""
 
 
 class Start:
@@ -82,6 +83,11 @@ class Start:
 
     def _check_complete(self) -> None:
         """Metadata that is gone while the log is there must not be made anew: it has the keys and the trims."""
+        if self.files.exists(RESTORE_DRAFT):
+            raise CorruptData(
+                f"{self.files.location} holds a restore that was cut short ({RESTORE_DRAFT}); empty the directory and "
+                "restore it again"
+            )
         if not self.files.exists(METADATA_NAME) and self.files.list(WAL_DIRECTORY):
             raise CorruptData(
                 f"{self.files.location}/{METADATA_NAME} is missing, and there is a log here that needs it; "

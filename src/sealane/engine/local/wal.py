@@ -81,6 +81,11 @@ class Wal:
         """Segments that a write has filled, oldest first; whoever looks after them takes them from here."""
 
     @property
+    def next_sequence(self) -> int:
+        """The number of the next record: all before it are durable."""
+        return self._next_sequence
+
+    @property
     def room_bytes(self) -> int:
         """What still fits into the active segment."""
         return self.active.capacity - max(self.active.end, HEADER_BYTES) if self.active is not None else 0
