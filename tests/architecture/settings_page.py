@@ -60,15 +60,17 @@ def settings_of(settings_class: type) -> dict[str, Value]:
     return dict(_fields(settings_class, ""))
 
 
-def _fields(settings_class: type, prefix: str) -> Iterator[tuple[str, Value]]:
+def _fields(settings_class: type, prefix: str, group: object | None = None) -> Iterator[tuple[str, Value]]:
+    """`group` is the instance whose values count, where it is the default of a field."""
     for name, default in _defaults(settings_class):
-        if _is_group(default):
-            if not SETTINGS_CLASS.search(type(default).__name__):
-                yield from _fields(type(default), f"{prefix}{name}.")
-        elif isinstance(default, tuple | frozenset):
-            yield prefix + name, ", ".join(str(item) for item in sorted(default)) or "none"
+        value = default if group is None else getattr(group, name)
+        if _is_group(value):
+            if not SETTINGS_CLASS.search(type(value).__name__):
+                yield from _fields(type(value), f"{prefix}{name}.", value)
+        elif isinstance(value, tuple | frozenset):
+            yield prefix + name, ", ".join(str(item) for item in sorted(value)) or "none"
         else:
-            yield prefix + name, default  # type: ignore[misc]  # a scalar by now
+            yield prefix + name, value  # type: ignore[misc]  # a scalar by now
 
 
 def _defaults(settings_class: type) -> Iterator[tuple[str, object]]:

@@ -1,0 +1,128 @@
+"""One HTTP connection, bounded: how many there are, how large and slow a request's head may be, how long to send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from sealane.doors.http.settings import HttpDoorSettings
+
+
+class BoundedConfig(uvicorn.Config):
+    """Carries the door's settings to each connection."""
+
+    door: HttpDoorSettings
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """uvicorn's connection, which on its own waits for ever for a head of any size."""
+
+    config: BoundedConfig
+    _arriving: _Deadline
+    _unread: _Deadline
+    _in_head = False
+    _head_bytes = 0
+    _refused = False
+
+    # --- from the transport -------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._arriving = _Deadline(self.loop, transport)
+        self._unread = _Deadline(self.loop, transport)
+        limit = self.config.door.connections_max
+        if len(self.connections) > limit:
+            self._refuse(503, f"{limit:,} connections are open (doors.http.connections_max); try again later")
+            return
+        self._arriving.set(self.config.door.receive_seconds_max)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._arriving.clear()
+        self._unread.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        # What a head begins with may stand behind the end of another request, so the first piece is not counted here.
+        in_head = self._in_head
+        super().data_received(data)
+        if in_head and self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > self.config.door.head_bytes_max:
+                self._refuse_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread.set(self.config.door.send_seconds_max)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread.clear()
+
+    # --- from the parser ----------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+        self._arriving.set(self.config.door.receive_seconds_max)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._arriving.clear()
+        # A head that came in one piece was never seen incomplete.
+        if (
+            len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            > self.config.door.head_bytes_max
+        ):
+            self._refuse_head()
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._refused:
+            super().on_message_complete()
+
+    # --- refusing -----------------------------------------------------------------------------------------------------
+
+    def _refuse_head(self) -> None:
+        limit = self.config.door.head_bytes_max
+        self._refuse(431, f"request line and headers are larger than {limit:,} bytes (doors.http.head_bytes_max)")
+
+    def _refuse(self, status: int, detail: str) -> None:
+        self._refused = True
+        title = HTTPStatus(status).phrase
+        body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
+        self.transport.write(
+            f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
+            + body
+        )
+        self.transport.close()
+
+
+class _Deadline:
+    """Cuts a connection off unless it is cleared in time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, seconds: float) -> None:
+        self.clear()
+        self._timer = self._loop.call_later(seconds, self._transport.abort)
+
+    def clear(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

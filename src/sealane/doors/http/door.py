@@ -1,0 +1,78 @@
+"""The http door: uvicorn on the node's own event loop, without its hands on signals, logs or ports."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import uvicorn
+
+from sealane.doors.http.app import make_app
+from sealane.doors.http.connection import BoundedConfig, BoundedConnection
+from sealane.doors.http.settings import HttpDoorSettings
+from sealane.doors.http.watching import Watched
+from sealane.doors.listening import address_of, listen
+
+
+class HttpDoor:
+    """Implements `Door`."""
+
+    name = "http"
+
+    def __init__(self, settings: HttpDoorSettings, watched: Watched) -> None:
+        config = BoundedConfig(
+            make_app(settings, watched),
+            http=BoundedConnection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            # Below an error it tells of each client that sends garbage: whoever likes could fill the log.
+            log_level="error",
+            access_log=False,
+            # Whoever connects could claim to be someone else.
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=settings.keep_alive_seconds,
+        )
+        config.door = settings
+        self._settings = settings
+        self._server = uvicorn.Server(config)
+        self._listener: socket.socket | None = None
+        self._address = ""
+        self._ticking: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        assert self._address, "the door has not been started"
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        return len(self._server.server_state.connections)
+
+    async def start(self) -> None:
+        self._listener = listen(self.name, self._settings.host, self._settings.port)
+        self._address = address_of(self._listener)
+        config = self._server.config
+        config.load()
+        self._server.lifespan = config.lifespan_class(config)
+        await self._server.startup(sockets=[self._listener])
+        self._ticking = asyncio.create_task(self._server.main_loop(), name="http door")
+
+    async def drain(self) -> None:
+        """Requests that have begun are answered; connections without one are closed."""
+        if self._ticking is None or self._listener is None:
+            return
+        self._server.should_exit = True
+        await self._ticking
+        await self._server.shutdown(sockets=[self._listener])
+
+    async def close(self) -> None:
+        self._server.force_exit = True
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+        for task in list(self._server.server_state.tasks):
+            task.cancel()
+        await self.drain()
+        self._ticking = self._listener = None

@@ -1,0 +1,51 @@
+"""Whatever goes wrong is answered with a problem document (RFC 9457), never with a traceback or a page of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+
+class Problem(JSONResponse):
+    """`{"type", "title", "status", "detail", …}`; members beyond those tell programs the same as the detail."""
+
+    media_type = "application/problem+json"
+
+    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **members: Any) -> None:
+        title = HTTPStatus(status).phrase
+        document = {"type": "about:blank", "title": title, "status": status, "detail": detail, **members}
+        super().__init__(document, status_code=status, headers=dict(headers) if headers else None)
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Let every error of the app become a problem document."""
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _failed)
+
+
+async def _refused(request: Request, error: Exception) -> Problem:
+    assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
+        return Problem(404, f"there is nothing at {request.url.path}")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return Problem(405, f"{request.url.path} does not take {request.method}", headers=error.headers)
+    return Problem(error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Problem:
+    assert isinstance(error, RequestValidationError)
+    # The input itself stays out of the answer: it may be a payload.
+    errors = [{"at": ".".join(str(part) for part in each["loc"]), "problem": each["msg"]} for each in error.errors()]
+    detail = "; ".join(f"{each['at']}: {each['problem']}" for each in errors)
+    return Problem(422, detail, errors=errors)
+
+
+async def _failed(request: Request, error: Exception) -> Problem:
+    return Problem(500, "the node failed to answer this request; its log has the reason")

@@ -1,0 +1,37 @@
+"""What the http door can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sealane.errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True)
+class HttpDoorSettings:
+    """Settings of the http door, `doors.http.*` in the configuration."""
+
+    enabled: bool = True
+    host: str = "127.0.0.1"
+    port: int = 8080
+    connections_max: int = 1_000
+    """Connections at a time; one more is answered with 503 and closed, so that a flood of them leaves file descriptors
+    for the other doors."""
+    head_bytes_max: int = 64 * 1024
+    """Request line and headers: far more than any client needs, and all that an unread request can take."""
+    body_bytes_max: int = 16 * 1024 * 1024
+    """A request's body. A full batch of 8 MiB fits, also as base64 in JSON."""
+    receive_seconds_max: float = 30.0
+    """How long a request may take to arrive, first byte to last: a client that dribbles is cut off."""
+    send_seconds_max: float = 30.0
+    """How long a client may leave an answer unread: whoever takes longer is cut off."""
+    keep_alive_seconds: int = 30
+    """How long a connection may be idle between two requests."""
+
+    def __post_init__(self) -> None:
+        for name in ("connections_max", "head_bytes_max", "body_bytes_max"):
+            if getattr(self, name) < 1:
+                raise InvalidArgument(f"doors.http.{name}", "must be at least 1")
+        for name in ("receive_seconds_max", "send_seconds_max"):
+            if getattr(self, name) <= 0:
+                raise InvalidArgument(f"doors.http.{name}", "must be more than 0")
