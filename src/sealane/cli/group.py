@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from sealane.errors import SealaneError
+from sealane.errors import FilterError, Forbidden, InvalidArgument, InvalidName, SealaneError, Unauthenticated
 
 EXIT_FAILED = 1
-"""What was asked could not be done, or found something wrong. Bad usage is 2, which the parser itself uses."""
+"""What was asked could not be done, or found something wrong."""
+EXIT_USAGE = 2
+"""It was asked in a way that cannot be meant; the parser itself uses this one too."""
+EXIT_CREDENTIAL = 3
+"""The node does not know who is asking, or may not do it for them."""
+EXIT_INTERRUPTED = 130
+"""Ctrl-C, as shells number it."""
+
+BAD_USAGE = (InvalidArgument, InvalidName, FilterError)
+REFUSED_CREDENTIAL = (Unauthenticated, Forbidden)
 
 
 class SealaneGroup(TyperGroup):
@@ -22,11 +31,19 @@ class SealaneGroup(TyperGroup):
         except BrokenPipeError:
             # Whoever read the output (`| head`) has had enough; the parser ends quietly.
             raise
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         except (SealaneError, OSError) as error:
-            fail(str(error))
+            fail(str(error), exit_code_of(error))
 
 
-def fail(problem: str) -> None:
+def exit_code_of(error: Exception) -> int:
+    if isinstance(error, REFUSED_CREDENTIAL):
+        return EXIT_CREDENTIAL
+    return EXIT_USAGE if isinstance(error, BAD_USAGE) else EXIT_FAILED
+
+
+def fail(problem: str, exit_code: int = EXIT_FAILED) -> NoReturn:
     """Say what is wrong, and end."""
     typer.echo(f"error: {' '.join(problem.split())}", err=True)
-    raise typer.Exit(EXIT_FAILED)
+    raise typer.Exit(exit_code)

@@ -7,18 +7,31 @@ from typing import Annotated
 import typer
 
 from sealane._version import __version__
-from sealane.cli.group import SealaneGroup
-from sealane.cli.log import log
+from sealane.cli.later import Later, LaterGroup
+
+COMMANDS = (
+    Later(
+        "log",
+        "sealane.cli.log:log",
+        "A data directory from outside: list, check, export, back up, restore. All but restore only read.",
+        "Node",
+    ),
+)
+"""In the order in which the help lists them; each module is loaded when its command is used."""
+
+
+class Sealane(LaterGroup):
+    table = COMMANDS
+
 
 app = typer.Typer(
     name="sealane",
-    cls=SealaneGroup,
+    cls=Sealane,
     no_args_is_help=True,
     # A traceback with local variables would show payloads and keys.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(log, name="log")
 
 
 def _show_version(wanted: bool) -> None:
