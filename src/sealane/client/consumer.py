@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 from sealane.client.answers import Answers
 from sealane.client.fetched import Fetched
 from sealane.client.message import Message, MessageBatch
+from sealane.client.opened import Opened
 from sealane.delivery.offsets import span
 from sealane.errors import Closed, LeaseLost
 from sealane.node import Consumer as NodeConsumer
@@ -144,24 +145,38 @@ class Consumption(Generic[Item]):
 class MessageConsumption(Consumption[Message]):
     """One message at a time. With automatic acks each waits for its own to be durable: batches are faster there."""
 
+    async def next_opened(self, count: int = MESSAGES_OPENED_AT_ONCE) -> Opened:
+        """The next messages, for the caller to claim; what was opened before is done with."""
+        await self.open()
+        fetched = self._fetched
+        if fetched.opened is not None:
+            self._make_room(len(fetched.opened.part.batch))
+            fetched.close_opened()
+        await fetched.wait()
+        return fetched.open(count)
+
+    async def settle_first(self, opened: Opened, row: int) -> bool:
+        """Acknowledge and claim a message that is not claimed yet; False if it is no longer ours."""
+        offset = int(opened.part.offsets[row])
+        settled = await self._settle_first(await self.open(), opened.delivery, span(offset, offset + 1))
+        opened.withdraw(span(offset, offset + 1))
+        return settled
+
     async def _iterate(self) -> AsyncGenerator[Message, None]:
         answers = await self.open()
-        fetched = self._fetched
         try:
             while True:
-                await fetched.wait()
-                delivery, part = fetched.open(MESSAGES_OPENED_AT_ONCE)
-                gone, offsets = fetched.gone, part.offsets
-                for row, payload in enumerate(part.batch.payloads()):
-                    offset = int(offsets[row])
-                    if gone and offset in gone:
-                        continue
-                    if self._auto_ack and not await self._settle_first(answers, delivery, span(offset, offset + 1)):
-                        continue
-                    fetched.handed(row)
-                    yield Message(answers, delivery, part, row, offset, payload)
-                fetched.close_opened()
-                self._make_room(len(part.batch))
+                opened = await self.next_opened()
+                delivery, part, rows = opened.delivery, opened.part, opened.rows
+                payloads, offsets = part.batch.payloads(), part.offsets
+                while rows:
+                    if self._auto_ack:
+                        row = rows[0]
+                        if not await self.settle_first(opened, row):
+                            continue
+                    else:
+                        row = rows.popleft()
+                    yield Message(answers, delivery, part, row, int(offsets[row]), payloads[row])
         finally:
             await self.close()
 

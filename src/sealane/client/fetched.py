@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from pyroaring import BitMap64
 
+from sealane.client.opened import Opened
 from sealane.errors import SealaneError
 from sealane.node import Delivery, Part, Revocation
 from sealane.node.deliveries import offsets_of
@@ -43,12 +44,9 @@ class Fetched:
         self._give_back = give_back
         self._dropped = dropped
         self._queue: deque[_Waiting] = deque()
-        self._opened: _Waiting | None = None
-        self._opened_row = 0
+        self.opened: Opened | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._arrived = asyncio.Event()
-        self.gone = BitMap64()
-        """Of what is being handed out one by one: offsets that are no longer ours."""
         self.error: SealaneError | None = None
 
     def deliver(self, delivery: Delivery) -> None:
@@ -74,14 +72,14 @@ class Fetched:
             if len(waiting.part.batch):
                 kept.append(waiting)
         self._queue = kept
-        if self._opened is not None and self._opened.is_of(partition, lease):
-            self.gone |= offsets
+        if self.opened is not None and self.opened.is_of(partition, lease):
+            self.opened.withdraw(offsets)
         if dropped:
             self._dropped(dropped)
 
     def _arm(self) -> None:
         """One timer, for what has waited longest; it must not keep messages in memory, so it knows none."""
-        oldest = self._opened or (self._queue[0] if self._queue else None)
+        oldest: Opened | _Waiting | None = self.opened or (self._queue[0] if self._queue else None)
         if self._timer is None and oldest is not None and oldest.until < math.inf:
             self._timer = asyncio.get_running_loop().call_at(oldest.until, self._return_what_waited_too_long)
 
@@ -89,14 +87,19 @@ class Fetched:
         self._timer = None
         now = asyncio.get_running_loop().time()
         returned: dict[Delivery, BitMap64] = {}
-        for waiting in self._not_handed_out():
+        for waiting in self._queue:
             if waiting.until <= now:
                 offsets = returned.setdefault(waiting.delivery, BitMap64())
                 offsets |= offsets_of(waiting.part)
         for delivery, offsets in returned.items():
             self._drop(delivery.partition, delivery.lease, offsets)
-            self._give_back(delivery, offsets)
-        if self._opened is None or self._opened.until > now:
+        if self.opened is not None and self.opened.until <= now:
+            offsets = returned.setdefault(self.opened.delivery, BitMap64())
+            offsets |= self.opened.withdraw()
+        for delivery, offsets in returned.items():
+            if offsets:
+                self._give_back(delivery, offsets)
+        if self.opened is None or self.opened.until > now:
             self._arm()
 
     def fail(self, error: SealaneError) -> None:
@@ -127,38 +130,28 @@ class Fetched:
     def same_lease_next(self, delivery: Delivery) -> bool:
         return bool(self._queue) and self._queue[0].delivery is delivery
 
-    def open(self, count: int) -> tuple[Delivery, Part]:
-        """Take the next messages to hand them out one by one; `handed` tells how far that is."""
-        self._opened = self._take(count)
-        self._opened_row = 0
-        self.gone.clear()
-        return self._opened.delivery, self._opened.part
-
-    def handed(self, row: int) -> None:
-        """The opened messages up to this one are the caller's now."""
-        self._opened_row = row + 1
+    def open(self, count: int) -> Opened:
+        """Take the next messages to hand them out one by one, as they are claimed."""
+        self.opened = Opened(*self._take(count))
+        return self.opened
 
     def close_opened(self) -> None:
-        self._opened = None
+        """All that was opened is claimed, or was withdrawn."""
+        self.opened = None
         self._arm()
-
-    def _not_handed_out(self) -> list[_Waiting]:
-        waiting = list(self._queue)
-        if self._opened is not None and self._opened_row < len(self._opened.part.batch):
-            rest = _without(_rest(self._opened.part, self._opened_row), self.gone)
-            if len(rest.batch):
-                waiting.insert(0, self._opened._replace(part=rest))
-        return waiting
 
     def drain(self) -> list[tuple[Delivery, BitMap64]]:
         """What was not handed out; nothing of it is here any more."""
-        waiting = self._not_handed_out()
+        waiting = [(item.delivery, offsets_of(item.part)) for item in self._queue]
         self._queue.clear()
-        self._opened = None
+        if self.opened is not None:
+            if rest := self.opened.withdraw():
+                waiting.insert(0, (self.opened.delivery, rest))
+            self.opened = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        return [(item.delivery, offsets_of(item.part)) for item in waiting]
+        return waiting
 
 
 def _rest(part: Part, start: int) -> Part:

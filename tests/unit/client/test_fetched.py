@@ -57,10 +57,10 @@ async def test_what_was_revoked_is_dropped_and_makes_room_for_as_much() -> None:
 async def test_a_revocation_reaches_what_is_being_handed_out() -> None:
     watched = Watched(None)
     watched.fetched.deliver(delivery(1, range(4)))
-    watched.fetched.open(10)
-    watched.fetched.handed(0)
-    watched.fetched.revoke(Revocation(0, 1, BitMap64([2])))
-    assert 2 in watched.fetched.gone
+    opened = watched.fetched.open(10)
+    opened.rows.popleft()
+    watched.fetched.revoke(Revocation(0, 1, BitMap64([0, 2])))
+    assert list(opened.rows) == [1, 3]
     assert watched.offsets_left() == [1, 3]
 
 
@@ -68,9 +68,9 @@ async def test_a_revocation_reaches_what_is_being_handed_out() -> None:
 async def test_what_waits_too_long_goes_back_and_what_was_handed_out_does_not(handed_out: int) -> None:
     watched = Watched(0.01)
     watched.fetched.deliver(delivery(1, range(4)))
-    watched.fetched.open(10)
-    for row in range(handed_out):
-        watched.fetched.handed(row)
+    opened = watched.fetched.open(10)
+    for _ in range(handed_out):
+        opened.rows.popleft()
     assert await asyncio.wait_for(watched.returned.get(), 10) == (1, list(range(handed_out, 4)))
     assert watched.offsets_left() == []
 
