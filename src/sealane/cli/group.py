@@ -7,7 +7,15 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from sealane.errors import FilterError, Forbidden, InvalidArgument, InvalidName, SealaneError, Unauthenticated
+from sealane.errors import (
+    FilterError,
+    Forbidden,
+    InvalidArgument,
+    InvalidName,
+    InvalidSettings,
+    SealaneError,
+    Unauthenticated,
+)
 
 EXIT_FAILED = 1
 """What was asked could not be done, or found something wrong."""
@@ -33,6 +41,10 @@ class SealaneGroup(TyperGroup):
             raise
         except KeyboardInterrupt:
             raise typer.Exit(EXIT_INTERRUPTED) from None
+        except InvalidSettings as error:
+            for problem in error.problems[:-1]:
+                typer.echo(f"error: {problem}", err=True)
+            fail(error.problems[-1], EXIT_USAGE)
         except (SealaneError, OSError) as error:
             fail(str(error), exit_code_of(error))
 

@@ -10,6 +10,8 @@ from sealane._version import __version__
 from sealane.cli.later import Later, LaterGroup
 
 COMMANDS = (
+    Later("up", "sealane.cli.up:up", "Run a node until Ctrl-C or SIGTERM, and say where its doors are.", "Node"),
+    Later("config", "sealane.cli.config:config", "Settings: what a node started here would run with, and why.", "Node"),
     Later(
         "log",
         "sealane.cli.log:log",

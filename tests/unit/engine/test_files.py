@@ -98,3 +98,12 @@ def test_the_lock_is_free_again_after_release(files: DiskFiles) -> None:
     other = DiskFiles(files.location)
     other.acquire()
     other.release()
+
+
+def test_whoever_holds_the_lock_may_make_sure_of_it_again(files: DiskFiles) -> None:
+    files.acquire()
+    files.acquire()
+    files.release()
+    other = DiskFiles(files.location)
+    other.acquire()
+    other.release()

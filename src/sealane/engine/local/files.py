@@ -169,6 +169,8 @@ class DiskFiles:
         return str(self._directory)
 
     def acquire(self) -> None:
+        if self._lock is not None:
+            return  # Whoever holds it already may make sure of it early.
         descriptor = os.open(self._path(self.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,118 @@
+"""`sealane up`: run a node."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from sealane._version import __version__
+from sealane.cli.group import fail
+
+if TYPE_CHECKING:
+    from sealane.server.settings import ServerSettings
+    from sealane.server.sources import Given
+
+up = typer.Typer()
+
+EXTRA_MODULES = ("fastapi", "httptools", "prometheus_client", "uvicorn", "yaml")
+"""What comes with the extra `server`."""
+TRY_NEXT = ("publish orders hello", "consume orders --subscription billing", "top")
+
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="The settings file. Default: ./sealane.yaml if it is there."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, such as doors.http.port=0; may be given again."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="The data directory. Default: SEALANE_DATA, else ./sealane-data."),
+]
+
+
+@up.command()
+def run_node(
+    data: Data = None,
+    config: Config = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Plain text, no authentication, loopback only: every connection is the admin."),
+    ] = False,
+    ready_file: Annotated[
+        Path | None,
+        typer.Option("--ready-file", metavar="FILE", help="Write pid and addresses here once all doors answer."),
+    ] = None,
+    pairs: Settings = None,
+) -> None:
+    """Run a node until Ctrl-C or SIGTERM, and say where its doors are.
+
+    Settings come from the file, then from SEALANE_… variables, then from flags; `sealane config show` tells which value
+    came from where.
+
+    \b
+    Examples:
+      sealane up --insecure
+      sealane up --insecure --data /var/lib/sealane --config /etc/sealane.yaml
+      sealane up --insecure --set doors.native.port=0 --set log.format=json --ready-file /run/sealane.json
+    """  # noqa: D301 - the parser wants the character itself
+    if missing := [name for name in EXTRA_MODULES if find_spec(name) is None]:
+        fail(f"running a node needs {', '.join(missing)}; install with: pip install 'sealane[server]'")
+    from sealane.server.loading import load
+    from sealane.server.running import run
+
+    settings = load(config=config, pairs=pairs or (), flags=own_flags(data=data, insecure=insecure)).settings
+    run(settings, ready_file=ready_file, on_ready=lambda doors: _welcome(settings, doors))
+
+
+def own_flags(*, data: Path | None, insecure: bool = False) -> list[Given]:
+    """The flags that are settings, as far as they were given."""
+    from sealane.server.sources import Given, Origin
+
+    flags = []
+    if data is not None:
+        flags.append(Given("data", str(data), Origin("flag", "--data")))
+    if insecure:
+        flags.append(Given("insecure", True, Origin("flag", "--insecure")))
+    return flags
+
+
+def _welcome(settings: ServerSettings, doors: Mapping[str, str]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(
+        Text.assemble(("Sealane ", "bold"), (__version__, "bold"), f" is up, with its data in {settings.data}")
+    )
+    if settings.insecure:
+        warning = "INSECURE: plain text, no authentication; everyone on this machine is the admin"
+        console.print(Text(warning, style="bold red"))
+    for name, address in doors.items():
+        console.print(Text(f"  {name:<8}{'http://' if name == 'http' else ''}{address}"))
+    console.print(Text("Try, in another terminal:"))
+    for command in TRY_NEXT:
+        console.print(Text(f"  {command_prefix(settings.data)} {command}", style="green"))
+    console.print(Text("Ctrl-C stops it."))
+
+
+def command_prefix(data: str) -> str:
+    """How the user would call this program from here, for the node of this data directory."""
+    called = sys.argv[0]
+    found = shutil.which("sealane")
+    if found is not None and os.path.realpath(found) == os.path.realpath(called):
+        program = "sealane"
+    else:
+        relative = os.path.relpath(called)
+        program = shlex.quote(called if relative.startswith("..") else relative)
+    if Path(data) == Path("sealane-data"):
+        return program
+    return f"SEALANE_DATA={shlex.quote(data)} {program}"

@@ -1,0 +1,50 @@
+"""What settings may be together: whatever a node must not start with is refused before anything is opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from typing import Any
+
+from sealane.errors import InvalidSettings
+from sealane.server.settings import DoorsSettings, ServerSettings
+
+DOORS_TO_COME = ("grpc", "frames", "cipher")
+
+
+def check(settings: ServerSettings) -> None:
+    """Raise `InvalidSettings` with all that speaks against starting."""
+    problems = []
+    if not settings.insecure:
+        problems.append(
+            "this version has no TLS and no authentication yet, so it runs only where that is said: add --insecure "
+            "(plain text, loopback only, every connection is the admin)"
+        )
+    for name, door in enabled_doors(settings.doors).items():
+        if name in DOORS_TO_COME:
+            problems.append(f"doors.{name}.enabled is on, and this version has no {name} door yet; turn it off")
+        elif settings.insecure and not is_loopback(door.host):
+            problems.append(
+                f"doors.{name}.host is {door.host!r}, which others can reach: with --insecure doors listen on "
+                "loopback addresses only, such as 127.0.0.1"
+            )
+    if not enabled_doors(settings.doors):
+        problems.append("no door is enabled, so nobody could come in; enable doors.native.enabled")
+    if problems:
+        raise InvalidSettings(problems)
+
+
+def enabled_doors(doors: DoorsSettings) -> dict[str, Any]:
+    """The settings of every enabled door by its name: each has `enabled`, `host` and `port`."""
+    every = {field.name: getattr(doors, field.name) for field in dataclasses.fields(doors)}
+    return {name: door for name, door in every.items() if door.enabled}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host. A name other than localhost could come to mean anything."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

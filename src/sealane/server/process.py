@@ -1,0 +1,164 @@
+"""One node with its doors, from opening its data directory to closing it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from sealane._version import __version__
+from sealane.doors.door import Door
+from sealane.doors.http import HttpDoor
+from sealane.doors.http.watching import Watched
+from sealane.engine.local import DiskFiles, LocalEngine
+from sealane.errors import SealaneError
+from sealane.log import get_log
+from sealane.node import Node
+from sealane.node.gate import Gate, everyone_is_admin
+from sealane.node.surroundings import Surroundings
+from sealane.server.checks import check, enabled_doors
+from sealane.server.notices import NODE_FILE, NodeNotice, notice, post, take_down
+from sealane.server.settings import ServerSettings
+
+log = get_log("sealane.server")
+
+
+class NodeFailed(SealaneError):
+    """The node stopped by itself, since going on would have been wrong."""
+
+
+class Server:
+    """Runs once. All of it belongs to one event loop."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        ready_file: Path | None = None,
+        on_ready: Callable[[Mapping[str, str]], None] | None = None,
+    ) -> None:
+        """`on_ready` is told the addresses by door, once all doors answer. Raises `InvalidSettings`."""
+        check(settings)
+        self._settings = settings
+        self._ready_file = ready_file
+        self._on_ready = on_ready
+        self._state = "starting"
+        self._stop = asyncio.Event()
+        self._node: Node | None = None
+        self._doors: list[Door] = []
+
+    def stop(self) -> None:
+        """Let the doors drain, close everything, and let `run` return. Before it is ready: as soon as it is."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Serve until `stop` is called. Raises what keeps it from starting, or `NodeFailed`."""
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            if not self._stop.is_set():
+                self._announce(stack)
+                await self._serve()
+            await self._drain()
+            log.info("stopping", data=self._settings.data)
+        log.info("stopped", data=self._settings.data)
+
+    # --- starting -----------------------------------------------------------------------------------------------------
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        log.info("starting", version=__version__, pid=os.getpid(), data=self._settings.data)
+        files = DiskFiles(self._settings.directory)
+        # Before any port is tried: a second process is to hear who holds the directory, not which port is taken.
+        files.acquire()
+        stack.callback(files.release)
+        # The door for those who watch comes first, so that they see a long recovery for what it is.
+        if self._settings.doors.http.enabled:
+            await self._open(HttpDoor(self._settings.doors.http, Watched(self._problems, self._metrics)), stack)
+        self._node = await self._open_node(files, stack)
+        for door in self._doors_of(Gate(self._node, everyone_is_admin)):
+            await self._open(door, stack)
+        # What was loaded stays: the garbage collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        stack.callback(gc.unfreeze)
+
+    async def _open_node(self, files: DiskFiles, stack: AsyncExitStack) -> Node:
+        surroundings = Surroundings(_clock_us, os.urandom)
+        engine = await LocalEngine.start(
+            files, settings=self._settings.storage, clock=surroundings.clock, entropy=surroundings.entropy
+        )
+        try:
+            node = await Node.open(engine, surroundings, self._settings.node)
+        except BaseException:
+            await engine.close()
+            raise
+        stack.push_async_callback(node.close)
+        return node
+
+    def _doors_of(self, gate: Gate) -> list[Door]:
+        """The doors that clients come in by, in the order in which they open."""
+        return []
+
+    async def _open(self, door: Door, stack: AsyncExitStack) -> None:
+        stack.push_async_callback(door.close)
+        await door.start()
+        self._doors.append(door)
+        log.info("a door is open", door=door.name, address=door.address)
+
+    def _announce(self, stack: AsyncExitStack) -> None:
+        order = list(enabled_doors(self._settings.doors))
+        addresses = {door.name: door.address for door in sorted(self._doors, key=lambda door: order.index(door.name))}
+        self._state = "serving"
+        said = notice(addresses)
+        own = self._settings.directory / NODE_FILE
+        post(own, NodeNotice(said.pid, said.doors, insecure=self._settings.insecure))
+        stack.callback(take_down, own)
+        if self._ready_file is not None:
+            post(self._ready_file, said)
+            stack.callback(take_down, self._ready_file)
+        log.info("ready", **addresses)
+        if self._on_ready is not None:
+            self._on_ready(addresses)
+
+    # --- serving ------------------------------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        assert self._node is not None
+        stopped = asyncio.create_task(self._stop.wait())
+        failed = asyncio.create_task(self._node.supervisor.failed())
+        try:
+            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+            if failed.done():
+                error = failed.result()
+                raise NodeFailed(f"the node stopped by itself: {error}; its log has more") from error
+        finally:
+            stopped.cancel()
+            failed.cancel()
+
+    def _problems(self) -> list[str]:
+        if self._state != "serving" or self._node is None:
+            return [f"the node is {self._state}"]
+        failure = self._node.supervisor.failure
+        return [f"the node is stopping: {failure}"] if failure is not None else []
+
+    def _metrics(self) -> tuple[bytes, str]:
+        return b"", "text/plain; version=1.0.0"
+
+    # --- stopping -----------------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Whoever watches is told to the end: their door opened first, and drains last."""
+        self._state = "draining"
+        try:
+            async with asyncio.timeout(self._settings.drain_seconds):
+                for door in reversed(self._doors):
+                    await door.drain()
+        except TimeoutError:
+            log.warning("clients are cut off: they were not done in time", drain_seconds=self._settings.drain_seconds)
+
+
+def _clock_us() -> int:
+    return time.time_ns() // 1_000

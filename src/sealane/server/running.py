@@ -1,0 +1,50 @@
+"""Running a server as this process: its event loop, and the signals that stop it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import uvloop
+
+from sealane.server.process import Server
+from sealane.server.settings import ServerSettings
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+
+
+def run(
+    settings: ServerSettings,
+    *,
+    ready_file: Path | None = None,
+    on_ready: Callable[[Mapping[str, str]], None] | None = None,
+) -> None:
+    """Serve until a signal says stop, then return once all is closed. A second Ctrl-C ends the process at once."""
+
+    async def serve() -> None:
+        server = Server(settings, ready_file=ready_file, on_ready=on_ready)
+        interrupts = 0
+
+        def stop(number: int) -> None:
+            nonlocal interrupts
+            interrupts += number == signal.SIGINT
+            if interrupts > 1:
+                # Nothing acknowledged is lost by this: it is what recovery is for.
+                os._exit(EXIT_INTERRUPTED)
+            server.stop()
+
+        loop = asyncio.get_running_loop()
+        for each in STOP_SIGNALS:
+            loop.add_signal_handler(each, stop, each)
+        try:
+            await server.run()
+        finally:
+            for each in STOP_SIGNALS:
+                loop.remove_signal_handler(each)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve())
