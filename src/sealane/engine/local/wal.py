@@ -184,10 +184,11 @@ class Wal:
         name = segment_name(self._next_sequence)
         spare = self._spare
         if spare is not None and spare[1] >= bytes_min:
-            self._spare = None
             file, capacity = spare
             self._files.rename(SPARE_NAME, name)
             self._space.renamed(SPARE_NAME, name)
+            # Only now: until its old name is free, nobody may begin to prepare the next one under it.
+            self._spare = None
         else:
             # The spare is not ready, or this record is larger than any: the file grows as it is written.
             capacity = max(bytes_min, self.spare_bytes)
