@@ -38,6 +38,13 @@ def unpack(packed: Packed) -> BitMap64:
     return span(*packed)
 
 
+def packed_count(packed: Packed) -> int:
+    """How many offsets it holds."""
+    if isinstance(packed, bytes):
+        return len(BitMap64.deserialize(packed))
+    return packed[1] - packed[0]
+
+
 def take_first(offsets: BitMap64, count: int) -> BitMap64:
     """Remove the lowest `count` offsets and return them."""
     if len(offsets) <= count:

@@ -45,6 +45,7 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
 
     The future resolves when they are durable and visible; it outlives a cancelled caller (await it shielded).
     """
+    started = asyncio.get_running_loop().time()
     try:
         for share in shares:
             share.owner.check()
@@ -67,6 +68,8 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
             for share in shares:
                 if error is None and not outcome.cancelled():
                     share.owner.committed(share.visible)
+                    if share.append.batch is not None:
+                        share.owner.witness.committed(share.append.batch, share.append.batch_offset, started)
                 else:
                     share.owner.broke(error, share.riding)
         except Exception as crash:

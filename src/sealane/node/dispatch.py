@@ -146,14 +146,16 @@ class Dispatcher:
     ) -> None:
         sent = False
         try:
-            parts = await self._parts(offsets)
+            parts, nbytes = await self._parts(offsets)
             held = self._subscription.leases.held(grant.lease, offsets)
             if held != offsets:
                 # The lease, or some of it, ended while the messages were read from disk.
-                parts = await self._parts(held)
+                parts, nbytes = await self._parts(held)
             if parts and consumer.id in self._group.consumers:
-                consumer.deliver(self._delivery(grant, parts, attempts))
+                delivery = self._delivery(grant, parts, attempts)
+                consumer.deliver(delivery)
                 sent = True
+                self._owner.witness.delivered(delivery, nbytes, self._subscription)
         finally:
             if not sent:
                 # The consumer left, or this dispatcher was closed: nobody has seen the messages.
@@ -174,8 +176,10 @@ class Dispatcher:
             attempts,
         )
 
-    async def _parts(self, offsets: BitMap64) -> list[Part]:
+    async def _parts(self, offsets: BitMap64) -> tuple[list[Part], int]:
+        """The messages, and about how many bytes they have: each batch's are shared out evenly, which costs nothing."""
         parts: list[Part] = []
+        nbytes = 0
         missing = offsets.copy()
         while missing:
             at = missing.min()
@@ -188,5 +192,6 @@ class Dispatcher:
             part, _ = cut(stored, missing)
             if part is not None:
                 parts.append(part)
+                nbytes += stored.batch.nbytes * len(part.batch) // len(stored.batch)
             missing.remove_range(0, stored.stop)
-        return parts
+        return parts, nbytes

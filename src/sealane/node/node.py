@@ -28,6 +28,7 @@ from sealane.node.consumers import Consumer, Group
 from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.exchanges import Exchanges
 from sealane.node.locks import Locks
+from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import Publishing, spread, start_publish
 from sealane.node.receipts import Receipts
@@ -57,12 +58,20 @@ class Node:
         self.settings = settings
         self.supervisor = Supervisor()
         """Hears of every crash; `await node.supervisor.failed()` returns when the node has to stop."""
+        self.measures = Measures()
         self.exchanges = Exchanges(engine, settings.limits)
         self._lock = Locks()
         self._transactions = Transactions()
         self._undertaker = Undertaker(self._dead_topic, self._topic_of, self.supervisor)
         self._registry = TopicRegistry(
-            engine, self.memory, surroundings, settings, self._lock, self._undertaker.bury, self.supervisor
+            engine,
+            self.memory,
+            surroundings,
+            settings,
+            self._lock,
+            self._undertaker.bury,
+            self.supervisor,
+            self.measures,
         )
         self._retention = Retention(self)
 
@@ -72,6 +81,7 @@ class Node:
         node = cls(engine, surroundings, settings or NodeSettings())
         engine.watch.crashed = node.supervisor.crashed
         engine.watch.failed = node.supervisor.stop
+        engine.watch.committed = node.measures.group_committed
         await node._registry.load()
         await node.exchanges.load()
         node._retention.start()

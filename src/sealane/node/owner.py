@@ -26,12 +26,14 @@ from sealane.log import get_log
 from sealane.message import Batch
 from sealane.node.commits import Staged, commit_together, stage
 from sealane.node.dispatch import Dispatcher
+from sealane.node.measures import Measures
 from sealane.node.read_ahead import READ_AHEAD_BYTES, ReadAhead
 from sealane.node.reloading import reload
 from sealane.node.settings import NodeSettings
 from sealane.node.supervision import Backoff, Supervisor
 from sealane.node.ticking import Ticker
 from sealane.node.topic_config import TopicConfig
+from sealane.node.witness import Witness
 
 log = get_log("sealane.node")
 
@@ -49,6 +51,7 @@ class PartitionOwner:
         bury: Callable[[PartitionOwner, Subscription], None],
         read_ahead: ReadAhead,
         supervisor: Supervisor,
+        measures: Measures,
     ) -> None:
         self.key = key
         self.engine = engine
@@ -56,6 +59,7 @@ class PartitionOwner:
         self.clock = clock
         self.supervisor = supervisor
         self.core = Partition(f"{key.domain}/{key.topic}", config.limits())
+        self.witness = Witness(measures, self.core.topic, key.partition)
         self.dispatchers: dict[str, Dispatcher] = {}
         self.error: BaseException | None = None
         self.message_bytes = 128
@@ -208,6 +212,8 @@ class PartitionOwner:
             self._journal_bytes += len(append.journal)
         for event in planned:
             self.core.apply(event)
+        if planned:
+            self.witness.happened(planned, None)
 
     def committed(self, visible: int) -> None:
         self.core.committed(visible)
@@ -255,6 +261,8 @@ class PartitionOwner:
         """These have happened to a subscription: journal them before long, and do what follows from them."""
         if events and self.core.subscriptions.get(subscription.name) is subscription:
             self.note_journal(events, soon=soon)
+        if events:
+            self.witness.happened(events, subscription)
         if subscription.dying:
             self._bury(self, subscription)
         dispatcher = self.dispatchers.get(subscription.name)

@@ -73,6 +73,7 @@ def start_publish(targets: Sequence[tuple[Topic, Batch]]) -> Publishing:
             if publication.batch is not None:
                 fresh.append((owner, publication))
             if publication.batch is not part:
+                owner.witness.repeated(len(part) - (0 if publication.batch is None else len(publication.batch)))
                 repeats.append((owner, publication.durable_at))
         receipts.append(Receipts(batch, shares))
     commit = None

@@ -103,3 +103,4 @@ async def _return(order: RedriveOrder, owner: PartitionOwner, part: Part) -> Non
     shares = [stage(target, target.plan(share)) for target, _, share in spread(order.topic, batch)]
     shares.append(stage(owner, planned=[settled]))
     await asyncio.shield(commit_together(owner.engine, shares))
+    order.topic.owners[0].witness.measures.subscription(order.subscription).redriven += len(batch)

@@ -14,6 +14,7 @@ from sealane.errors import AlreadyExists, SealaneError, TopicNotFound
 from sealane.log import get_log
 from sealane.message import check_name, split_topic
 from sealane.node.locks import Locks
+from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
 from sealane.node.read_ahead import ReadAhead
 from sealane.node.settings import NodeSettings
@@ -39,6 +40,7 @@ class TopicRegistry:
         locks: Locks,
         bury: Callable[[PartitionOwner, Subscription], None],
         supervisor: Supervisor,
+        measures: Measures,
     ) -> None:
         self.running: dict[str, Topic] = {}
         self._engine = engine
@@ -48,6 +50,7 @@ class TopicRegistry:
         self._lock = locks
         self._bury = bury
         self._supervisor = supervisor
+        self._measures = measures
         self._catalogue = Catalogue(engine)
         self._read_ahead = ReadAhead()
         self._finishing: set[asyncio.Task[Any]] = set()
@@ -100,6 +103,7 @@ class TopicRegistry:
         async with self._lock(topic.full_name):
             await self._catalogue.remove_topic(topic)
             del self.running[topic.full_name]
+            self._measures.forget_topic(topic.full_name)
             for attachment in list(topic.attachments.values()):
                 attachment.consumer.closed(TopicNotFound(topic.full_name, "it was deleted"))
             owners, topic.owners = topic.owners, []
@@ -191,6 +195,7 @@ class TopicRegistry:
                 self._bury,
                 self._read_ahead,
                 self._supervisor,
+                self._measures,
             )
             await owner.load(sealed=topic.config.sealed)
             topic.owners.append(owner)
