@@ -32,11 +32,15 @@ class Answers:
         if self._auto_ack:
             return
         self._check_open()
-        place = (delivery.partition, delivery.lease)
         if confirm:
             self.flush()
-            await self.hold.ack(*place, offsets)
+            await self.hold.ack(delivery.partition, delivery.lease, offsets)
             return
+        self.gather(delivery, offsets)
+
+    def gather(self, delivery: Delivery, offsets: BitMap64) -> None:
+        """An ack that goes with others, soon."""
+        place = (delivery.partition, delivery.lease)
         gathered = self._acks.get(place)
         if gathered is None:
             self._acks[place] = offsets

@@ -146,10 +146,12 @@ class MessageConsumption(Consumption[Message]):
     """One message at a time. With automatic acks each waits for its own to be durable: batches are faster there."""
 
     async def next_opened(self, count: int = MESSAGES_OPENED_AT_ONCE) -> Opened:
-        """The next messages, for the caller to claim; what was opened before is done with."""
+        """Messages for the caller to claim: the rest of those that were opened last, or else the next."""
         await self.open()
         fetched = self._fetched
         if fetched.opened is not None:
+            if fetched.opened.rows:
+                return fetched.opened
             self._make_room(len(fetched.opened.part.batch))
             fetched.close_opened()
         await fetched.wait()
@@ -197,22 +199,27 @@ class BatchConsumption(Consumption[MessageBatch]):
         super().__init__(attach, consumer_id, prefetch, auto_ack=auto_ack, lease_seconds=lease_seconds)
         self._messages_max = messages_max
 
-    async def _iterate(self) -> AsyncGenerator[MessageBatch, None]:
+    async def next_batch(self) -> MessageBatch:
+        """The next messages that were stored together; they are the caller's."""
         answers = await self.open()
         fetched = self._fetched
+        while True:
+            await fetched.wait()
+            delivery, part = fetched.take(self._messages_max)
+            parts, count = [part], len(part.batch)
+            while count < self._messages_max and fetched.same_lease_next(delivery):
+                _, part = fetched.take(self._messages_max - count)
+                parts.append(part)
+                count += len(part.batch)
+            self._make_room(count)
+            batch = MessageBatch(answers, delivery, tuple(parts))
+            if not self._auto_ack or await self._settle_first(answers, delivery, batch.lease()[-1]):
+                return batch
+
+    async def _iterate(self) -> AsyncGenerator[MessageBatch, None]:
+        await self.open()
         try:
             while True:
-                await fetched.wait()
-                delivery, part = fetched.take(self._messages_max)
-                parts, count = [part], len(part.batch)
-                while count < self._messages_max and fetched.same_lease_next(delivery):
-                    _, part = fetched.take(self._messages_max - count)
-                    parts.append(part)
-                    count += len(part.batch)
-                self._make_room(count)
-                batch = MessageBatch(answers, delivery, tuple(parts))
-                if self._auto_ack and not await self._settle_first(answers, delivery, batch.lease()[-1]):
-                    continue
-                yield batch
+                yield await self.next_batch()
         finally:
             await self.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -23,12 +23,19 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Message:
-    """One leased message. `ack`, `nack` or `extend` it; columns other than the payload are looked up when asked for."""
+class Held(Protocol):
+    """What holds the lease of a message, and takes its answers."""
+
+    @property
+    def hold(self) -> Hold: ...
+
+
+class LeasedMessage:
+    """One leased message, as it can be read; columns other than the payload are looked up when asked for."""
 
     __slots__ = ("_answers", "_delivery", "_part", "_row", "offset", "payload")
 
-    def __init__(self, answers: Answers, delivery: Delivery, part: Part, row: int, offset: int, payload: bytes) -> None:
+    def __init__(self, answers: Held, delivery: Delivery, part: Part, row: int, offset: int, payload: bytes) -> None:
         self._answers = answers
         self._delivery = delivery
         self._part = part
@@ -76,23 +83,6 @@ class Message:
                 return attempt
         return 1
 
-    async def ack(self, *, confirm: bool = False) -> None:
-        """It is done. Sent with others within milliseconds; with `confirm`, returns when it is durable: after that
-        the message is never delivered again on this subscription. Raises `LeaseLost` (with `confirm`) if it was
-        no longer this consumer's.
-        """
-        await self._answers.ack(self._delivery, self._offsets(), confirm=confirm)
-
-    async def nack(self, *, delay: float | None = None, reason: str | None = None, confirm: bool = False) -> None:
-        """It failed. It comes again after `delay` seconds, or the subscription's back-off; `reason` goes with it to
-        the dead letters if this was its last attempt.
-        """
-        await self._answers.nack(self._delivery, self._offsets(), delay=delay, reason=reason, confirm=confirm)
-
-    async def extend(self, seconds: float) -> None:
-        """Keep the lease that this message came under for `seconds` from now. Raises `LeaseLost` if it is over."""
-        await self._answers.extend(self._delivery, seconds)
-
     def lease(self) -> tuple[Hold, int, int, BitMap64]:
         """Under which lease it is held, for a transaction."""
         return self._answers.hold, self.partition, self._delivery.lease, self._offsets()
@@ -107,15 +97,15 @@ class Message:
     def __repr__(self) -> str:
         # The payload and key stay out of logs.
         place = f"{self.topic}:{self.partition}@{self.offset}"
-        return f"<Message {place} attempt {self.attempt}, {len(self.payload):,} bytes>"
+        return f"<{type(self).__name__} {place} attempt {self.attempt}, {len(self.payload):,} bytes>"
 
 
-class MessageBatch:
-    """Messages of one partition, leased together."""
+class LeasedBatch:
+    """Messages of one partition, leased together, as they can be read."""
 
     __slots__ = ("_answers", "_batch", "_delivery", "_parts")
 
-    def __init__(self, answers: Answers, delivery: Delivery, parts: tuple[Part, ...]) -> None:
+    def __init__(self, answers: Held, delivery: Delivery, parts: tuple[Part, ...]) -> None:
         self._answers = answers
         self._delivery = delivery
         self._parts = parts
@@ -150,11 +140,59 @@ class MessageBatch:
             self._batch = concat([part.batch for part in self._parts])
         return self._batch.records
 
-    def __iter__(self) -> Iterator[Message]:
-        """The messages one by one; each can be answered by itself."""
+    def lease(self) -> tuple[Hold, int, int, BitMap64]:
+        """Under which lease they are held, for a transaction."""
+        return self._answers.hold, self.partition, self._delivery.lease, self._offsets()
+
+    def _rows(self) -> Iterator[tuple[Part, int, int, bytes]]:
         for part in self._parts:
             for row, (offset, payload) in enumerate(zip(part.offsets, part.batch.payloads(), strict=True)):
-                yield Message(self._answers, self._delivery, part, row, int(offset), payload)
+                yield part, row, int(offset), payload
+
+    def _offsets(self) -> BitMap64:
+        offsets = BitMap64()
+        for part in self._parts:
+            offsets |= offsets_of(part)
+        return offsets
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.topic}:{self.partition}@{self.first_offset}, {len(self):,} messages>"
+
+
+class Message(LeasedMessage):
+    """One leased message. `ack`, `nack` or `extend` it; columns other than the payload are looked up when asked for."""
+
+    __slots__ = ()
+    _answers: Answers
+
+    async def ack(self, *, confirm: bool = False) -> None:
+        """It is done. Sent with others within milliseconds; with `confirm`, returns when it is durable: after that
+        the message is never delivered again on this subscription. Raises `LeaseLost` (with `confirm`) if it was
+        no longer this consumer's.
+        """
+        await self._answers.ack(self._delivery, self._offsets(), confirm=confirm)
+
+    async def nack(self, *, delay: float | None = None, reason: str | None = None, confirm: bool = False) -> None:
+        """It failed. It comes again after `delay` seconds, or the subscription's back-off; `reason` goes with it to
+        the dead letters if this was its last attempt.
+        """
+        await self._answers.nack(self._delivery, self._offsets(), delay=delay, reason=reason, confirm=confirm)
+
+    async def extend(self, seconds: float) -> None:
+        """Keep the lease that this message came under for `seconds` from now. Raises `LeaseLost` if it is over."""
+        await self._answers.extend(self._delivery, seconds)
+
+
+class MessageBatch(LeasedBatch):
+    """Messages of one partition, leased together."""
+
+    __slots__ = ()
+    _answers: Answers
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages one by one; each can be answered by itself."""
+        for part, row, offset, payload in self._rows():
+            yield Message(self._answers, self._delivery, part, row, offset, payload)
 
     async def ack(self, *, confirm: bool = False) -> None:
         """All of it is done; see `Message.ack`."""
@@ -166,16 +204,3 @@ class MessageBatch:
 
     async def extend(self, seconds: float) -> None:
         await self._answers.extend(self._delivery, seconds)
-
-    def lease(self) -> tuple[Hold, int, int, BitMap64]:
-        """Under which lease they are held, for a transaction."""
-        return self._answers.hold, self.partition, self._delivery.lease, self._offsets()
-
-    def _offsets(self) -> BitMap64:
-        offsets = BitMap64()
-        for part in self._parts:
-            offsets |= offsets_of(part)
-        return offsets
-
-    def __repr__(self) -> str:
-        return f"<MessageBatch {self.topic}:{self.partition}@{self.first_offset}, {len(self):,} messages>"

@@ -40,7 +40,8 @@ class Producer:
         self._rows: list[Row] = []
         self._row_bytes = 0
         self._in_flight: set[asyncio.Task[None]] = set()
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
+        """What went wrong first; `send` and `flush` raise it."""
         self._scheduled: asyncio.Handle | None = None
         self._room = asyncio.Event()
         self._room.set()
@@ -62,13 +63,29 @@ class Producer:
         self._rows.append(row)
         self._row_bytes += len(payload)
         if len(self._rows) >= BATCH_MESSAGES or self._row_bytes >= BATCH_BYTES:
-            while len(self._in_flight) >= BATCHES_IN_FLIGHT:
-                self._room.clear()
-                await self._room.wait()
-                self._check()
-            self._dispatch()
+            await self._dispatch_when_there_is_room()
         elif self._scheduled is None:
             self._scheduled = asyncio.get_running_loop().call_soon(self._dispatch_if_idle)
+
+    async def send_rows(self, rows: list[Row]) -> None:
+        """As `send`, for messages that were gathered elsewhere, about a batch of them at most."""
+        self._check()
+        row_bytes = sum(len(row.payload) for row in rows)
+        if len(self._rows) + len(rows) > BATCH_MESSAGES or self._row_bytes + row_bytes > BATCH_BYTES:
+            await self._dispatch_when_there_is_room()
+        self._rows += rows
+        self._row_bytes += row_bytes
+        if not self._in_flight:
+            self._dispatch()
+        elif len(self._rows) >= BATCH_MESSAGES or self._row_bytes >= BATCH_BYTES:
+            await self._dispatch_when_there_is_room()
+
+    async def _dispatch_when_there_is_room(self) -> None:
+        while len(self._in_flight) >= BATCHES_IN_FLIGHT:
+            self._room.clear()
+            await self._room.wait()
+            self._check()
+        self._dispatch()
 
     async def flush(self) -> None:
         """Return when everything sent so far is durable; raise what went wrong."""
@@ -84,13 +101,13 @@ class Producer:
             self._dispatch()
 
     def _dispatch(self) -> None:
-        if not self._rows or self._error is not None:
+        if not self._rows or self.error is not None:
             return
         rows, self._rows, self._row_bytes = self._rows, [], 0
         try:
             batch = self._outgoing.build(rows)
         except Exception as error:
-            self._error = error
+            self.error = error
             return
         meta = msgspec.structs.replace(batch.meta, producer=self._identity, sequence=self._sequence)
         self._sequence += 1
@@ -99,25 +116,25 @@ class Producer:
         task.add_done_callback(self._landed)
 
     async def _send(self, batch: Batch) -> None:
-        if self._error is not None:
+        if self.error is not None:
             return
         try:
             await self._publish(batch)
         except Exception as error:
             # Known before the batches behind this one, which are on their way already, have a chance to be stored.
-            self._error = self._error or error
+            self.error = self.error or error
 
     def _landed(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
         if task.cancelled():
-            self._error = self._error or Closed("the producer was cancelled; what it had not flushed may be missing")
+            self.error = self.error or Closed("the producer was cancelled; what it had not flushed may be missing")
         self._room.set()
         if not self._in_flight:
             self._dispatch()
 
     def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if self._closed:
             raise Closed("the producer is closed")
 

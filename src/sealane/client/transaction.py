@@ -10,7 +10,7 @@ from uuid import UUID
 from pyroaring import BitMap64
 
 from sealane.client.broker import Hold
-from sealane.client.message import Message, MessageBatch
+from sealane.client.message import LeasedBatch, LeasedMessage
 from sealane.errors import Closed
 from sealane.message import Batch
 
@@ -53,7 +53,7 @@ class Transaction:
         self._check_open()
         self._publishes.extend((topic, batch) for batch in self._lane.outgoing.batches(payloads))
 
-    async def ack(self, message: Message | MessageBatch) -> None:
+    async def ack(self, message: LeasedMessage | LeasedBatch) -> None:
         """Acknowledge with the others, when the transaction commits."""
         self._check_open()
         hold, partition, lease, offsets = message.lease()
