@@ -2,12 +2,14 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test check lint format sim bench fuzz build clean
+.PHONY: help up setup test check lint format sim kill bench fuzz build clean
 
 PYTHON ?=
 SEEDS ?= 1000
 SEED ?= $(shell date +%s)
 SECONDS_MAX ?= 60
+ROUNDS ?= 100
+DATA ?= ./sealane-data
 WORKERS ?= 2
 ARGS ?=
 
@@ -16,6 +18,9 @@ CODE := $(foreach folder,src tests bench examples,$(if $(shell find $(folder) -n
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 16
+
+up: ## run a node from this checkout, its data in DATA=./sealane-data, until Ctrl-C
+	@PYTHON='$(PYTHON)' .ci/up --insecure --data '$(DATA)' $(ARGS)
 
 setup: ## make .venv with this checkout and all it needs (again only when that changes)
 	@PYTHON='$(PYTHON)' .ci/setup
@@ -37,6 +42,9 @@ format: setup ## format the code and mend what ruff can
 
 sim: setup ## run the simulator for SEEDS=1000 seeds
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
+
+kill: setup ## kill a node under load, ROUNDS=100 times, and see that nothing is lost
+	@$(BIN)/python -m tests.kill --rounds $(ROUNDS) $(ARGS)
 
 bench: setup ## measure; results go to bench/results
 	@$(BIN)/python -m bench $(ARGS)
