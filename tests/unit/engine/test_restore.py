@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -210,8 +211,8 @@ async def test_no_epoch_or_version_of_the_original_comes_again(backup: Path, tmp
         version = await original.put(f"later {epoch}", b"", expected=0)
         await original.close()
     boots = set()
-    for number, chance in enumerate((bytes(4), b"\x07\0\0\0")):
-        restore(backup, tmp_path / f"restored{number}", entropy=lambda _, chance=chance: chance)
+    for number, chance in enumerate((0, 7)):
+        restore(backup, tmp_path / f"restored{number}", entropy=partial(int.to_bytes, chance, byteorder="little"))
         copy = await start(tmp_path / f"restored{number}")
         opened = await copy.open(ORDERS)
         assert opened.epoch > epoch + 1_000 * EPOCHS_A_BOOT
