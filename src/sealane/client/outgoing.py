@@ -22,7 +22,7 @@ class Outgoing:
     """Builds batches under a broker's limits, with its time and randomness."""
 
     def __init__(self, limits: Limits, surroundings: Surroundings) -> None:
-        self._limits = limits
+        self.limits = limits
         self._surroundings = surroundings
 
     def row(
@@ -55,10 +55,10 @@ class Outgoing:
         return Row(payload, key, headers, priority, expires_us, deliver_at_us, id)
 
     def build(self, rows: list[Row]) -> Batch:
-        return from_rows(rows, self._surroundings.stamp(), limits=self._limits)
+        return from_rows(rows, self._surroundings.stamp(), limits=self.limits)
 
     def batches(self, messages: Sequence[bytes] | pa.RecordBatch | pa.Table) -> list[Batch]:
-        limits, surroundings = self._limits, self._surroundings
+        limits, surroundings = self.limits, self._surroundings
         if isinstance(messages, pa.RecordBatch | pa.Table):
             if not messages.num_rows:
                 return []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sealane.delivery.config import SubscriptionConfig
 from sealane.errors import SubscriptionNotFound
+from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION
 from sealane.node.topic_config import TopicConfig
 from sealane.node.topics import Topic
 
@@ -39,6 +40,8 @@ class TopicDescription:
     config: TopicConfig
     partitions: tuple[PartitionDescription, ...]
     subscriptions: tuple[SubscriptionDescription, ...]
+    redrive: SubscriptionDescription | None = None
+    """Of a dead-letter topic: what has not been driven back."""
 
 
 def describe_topic(topic: Topic) -> TopicDescription:
@@ -47,7 +50,8 @@ def describe_topic(topic: Topic) -> TopicDescription:
     )
     names = sorted({name for owner in topic.owners for name in owner.core.subscriptions} | set(topic.groups))
     subscriptions = tuple(describe_subscription(topic, name) for name in names if not name.startswith("_"))
-    return TopicDescription(topic.full_name, topic.config, partitions, subscriptions)
+    redrive = describe_subscription(topic, REDRIVE_SUBSCRIPTION) if REDRIVE_SUBSCRIPTION in names else None
+    return TopicDescription(topic.full_name, topic.config, partitions, subscriptions, redrive)
 
 
 def describe_subscription(topic: Topic, name: str) -> SubscriptionDescription:
