@@ -33,6 +33,28 @@ class Attachment:
         self.consumer.credit += messages
         self._wake()
 
+    def pause(self) -> None:
+        """Give this consumer nothing until `resume`, whatever its credit."""
+        self.consumer.paused = True
+
+    def resume(self) -> None:
+        self.consumer.paused = False
+        self._wake()
+
+    def positions(self) -> dict[int, int]:
+        """By partition: everything below is settled for this consumer's position."""
+        return {owner.key.partition: reader.settled.floor for owner, reader in self._readers()}
+
+    def holds(self, partition: int, lease: int) -> bool:
+        """Whether this lease is alive, and this consumer's."""
+        readers = self._reader(partition)
+        found = readers[0][1].leases.by_id.get(lease) if readers else None
+        return found is not None and found.consumer == self.consumer.id
+
+    def holds_any(self) -> bool:
+        """Whether something that this consumer was handed is still to be answered."""
+        return any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers())
+
     def start_partition(self, owner: PartitionOwner) -> None:
         """Take messages of this partition too, unless this consumer has left, or its subscription was deleted."""
         if self._attached and self._position not in owner.dispatchers:
@@ -126,14 +148,26 @@ class Attachment:
                 dispatcher.stop()
             for dispatcher in leaving:
                 await dispatcher.close()
-        if not any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers()):
+        if not self.holds_any():
             await self.end()
 
-    async def end(self) -> None:
-        """The connection is gone: what is still leased goes back, and counts as an attempt."""
+    async def end(self, *, node_stops: bool = False) -> None:
+        """The connection is gone: what is still leased goes back, and counts as an attempt.
+
+        Not if it is the node that stops: that is no failure of whoever handles the messages.
+        """
         await self.detach()
         for owner, reader in self._readers():
-            owner.note(reader, reader.end_connection(self.consumer.id, owner.clock()))
+            if node_stops:
+                released = [
+                    event
+                    for lease in reader.leases.of_consumer(self.consumer.id)
+                    if lease.bound
+                    for event in reader.release(lease.id, None)
+                ]
+                owner.note(reader, released)
+            else:
+                owner.note(reader, reader.end_connection(self.consumer.id, owner.clock()))
             if self._member is not None:
                 owner.core.members.pop(self._member, None)
         self.topic.attachments.pop(self.consumer.id, None)

@@ -33,6 +33,8 @@ class Consumer:
     bound: bool = True
     credit: int = 0
     """How many more messages it can take."""
+    paused: bool = False
+    """Whatever its credit: what it was sent has still to leave this machine, so it is given no more for now."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +50,7 @@ class Group:
         waiting = list(self.consumers.values())
         if self.config.mode == "exclusive":
             waiting = waiting[:1]
-        return [consumer for consumer in waiting if consumer.credit > 0]
+        return [consumer for consumer in waiting if consumer.credit > 0 and not consumer.paused]
 
     def served(self, consumer: Consumer) -> None:
         if self.config.mode != "exclusive" and len(self.consumers) > 1 and consumer.id in self.consumers:

@@ -8,6 +8,7 @@ from typing import Any
 from sealane.node.node import Node
 from sealane.node.principals import ADMIN, Principal
 from sealane.node.session import Session
+from sealane.node.supervision import Supervisor
 
 Credentials = Mapping[str, Any]
 Authenticate = Callable[[Credentials | None], Principal]
@@ -24,6 +25,11 @@ class Gate:
     def __init__(self, node: Node, authenticate: Authenticate) -> None:
         self._node = node
         self._authenticate = authenticate
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """Hears of what crashes in a door's background too."""
+        return self._node.supervisor
 
     def enter(self, credentials: Credentials | None) -> Session:
         """A session for whoever shows these credentials. Raises `Unauthenticated`."""

@@ -54,6 +54,11 @@ class Receipts(Sequence[Receipt]):
         self._batch = batch
         self._shares = shares
 
+    @property
+    def shares(self) -> Sequence[Share]:
+        """What went where, a partition at a time."""
+        return self._shares
+
     def __len__(self) -> int:
         return len(self._batch)
 

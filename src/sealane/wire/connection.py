@@ -2,9 +2,9 @@
 
 The shell around it (`doors/native`, `client/remote`) moves bytes and tells the time; everything else is decided here.
 
-    GREETING ──Hello, Welcome──▶ OPEN ──Goodbye "draining"──▶ DRAINING
-        │                          │                             │
-        └───────── any other Goodbye, a protocol error ──────────┴──────▶ CLOSED
+    GREETING ──Hello──▶ GREETED ──Welcome──▶ OPEN ──Goodbye "draining"──▶ DRAINING
+        │                  │                   │                             │
+        └──────────────────┴─ any other Goodbye, a protocol error ───────────┴──────▶ CLOSED
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from sealane.wire.errors import ProtocolError
-from sealane.wire.frames import HELLO_BYTES_MAX, Buffer, FrameReader, frame
+from sealane.wire.frames import (
+    ANSWER_HEADER_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    HELLO_BYTES_MAX,
+    Buffer,
+    FrameReader,
+    frame,
+)
 from sealane.wire.messages import AnyMessage, Goodbye, Hello, Ping, Pong, Reply, Request, ToClient, ToNode, Welcome
 
 HANDSHAKE_SECONDS_MAX = 10.0
@@ -36,6 +43,7 @@ Received = tuple[Any, memoryview]
 
 class State(Enum):
     GREETING = "greeting"
+    GREETED = "greeted"
     OPEN = "open"
     DRAINING = "draining"
     CLOSED = "closed"
@@ -47,14 +55,19 @@ _TO_NODE = frozenset(get_args(ToNode))
 _TO_CLIENT = frozenset(get_args(ToClient))
 _HEARD: dict[tuple[Role, State], frozenset[type]] = {
     ("node", State.GREETING): frozenset({Hello, Goodbye}),
+    ("node", State.GREETED): frozenset({Goodbye}),
     ("node", State.OPEN): _TO_NODE - {Hello},
     ("node", State.DRAINING): _TO_NODE - {Hello},
-    ("client", State.GREETING): frozenset({Welcome, Goodbye}),
+    ("client", State.GREETING): frozenset({Goodbye}),
+    ("client", State.GREETED): frozenset({Welcome, Goodbye}),
     ("client", State.OPEN): _TO_CLIENT - {Welcome},
     ("client", State.DRAINING): _TO_CLIENT - {Welcome},
 }
 """What each end may hear in each state."""
 _OTHER: dict[Role, Role] = {"client": "node", "node": "client"}
+
+_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
+"""What a decoder raises at hostile bytes: most are its own errors, a nesting too deep is Python's."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _DECODE = {"node": msgspec.msgpack.Decoder(ToNode).decode, "client": msgspec.msgpack.Decoder(ToClient).decode}
@@ -69,7 +82,8 @@ class Connection:
         self.heartbeat_seconds: float | None = None
         self.calls: set[int] = set()
         """Requests that were not answered yet."""
-        self._reader = FrameReader(scratch, HELLO_BYTES_MAX)
+        header_bytes_max = HEADER_BYTES_MAX if role == "node" else ANSWER_HEADER_BYTES_MAX
+        self._reader = FrameReader(scratch, HELLO_BYTES_MAX, header_bytes_max)
         self._decode = _DECODE[role]
         self._last_call = 0
         self._began = now
@@ -96,7 +110,7 @@ class Connection:
     def _understand(self, header: memoryview) -> Any:
         try:
             message = self._decode(header)
-        except msgspec.DecodeError as error:
+        except _UNREADABLE as error:
             raise ProtocolError("bad-message", f"a header cannot be understood: {error}") from None
         kind = type(message)
         if kind not in _HEARD.get((self.role, self.state), ()):
@@ -109,11 +123,19 @@ class Connection:
             self.calls.discard(message.call)
         elif kind in _REQUESTS:
             self._begin_call(message)
-        elif kind is Goodbye:
-            self.state = State.DRAINING if message.code == DRAINING else State.CLOSED
+        else:
+            self._live(message)
+        return message
+
+    def _live(self, message: Any) -> None:
+        """What is heard, or said, of the connection's own life."""
+        kind = type(message)
+        if kind is Hello:
+            self.state = State.GREETED
         elif kind is Welcome:
             self._open(message)
-        return message
+        elif kind is Goodbye:
+            self.state = State.DRAINING if message.code == DRAINING and self.heartbeat_seconds else State.CLOSED
 
     def _begin_call(self, request: Any) -> None:
         call: int = request.call
@@ -136,16 +158,14 @@ class Connection:
         """What to write for this message, in pieces."""
         kind = type(message)
         allowed = _HEARD.get((_OTHER[self.role], self.state), frozenset())
-        # The node's side opens by saying `Welcome`; what the other end may hear is what this one may say.
+        # What the other end may hear is what this one may say.
         assert kind in allowed or kind is Goodbye, f"{kind.__name__} while {self.state.value}"
         if kind in _REPLIES:
             self.calls.discard(message.call)  # type: ignore[union-attr]
         elif kind in _REQUESTS:
             self._begin_call(message)
-        elif kind is Welcome:
-            self._open(message)  # type: ignore[arg-type]
-        elif kind is Goodbye:
-            self.state = State.DRAINING if message.code == DRAINING else State.CLOSED  # type: ignore[union-attr]
+        else:
+            self._live(message)
         self._spoke = now
         return frame(_encode(message), body)
 
@@ -160,9 +180,16 @@ class Connection:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> list[Buffer]:
-        """Called about once a second: a heartbeat if one is due. Raises `ProtocolError` if the peer is too slow."""
-        if self.state is State.GREETING:
+    def tick(self, now: float, *, deaf: bool = False) -> list[Buffer]:
+        """Called about once a second: a heartbeat if one is due. Raises `ProtocolError` if the peer is too slow.
+
+        `deaf`: this end itself did not read since the last tick, so the peer's silence says nothing.
+        """
+        if deaf:
+            self._heard = now
+            if self._midway_since is not None:
+                self._midway_since = now
+        if self.state in (State.GREETING, State.GREETED):
             if now - self._began > HANDSHAKE_SECONDS_MAX:
                 problem = f"the handshake was not done within {HANDSHAKE_SECONDS_MAX:g} s"
                 raise ProtocolError("too-slow", problem)

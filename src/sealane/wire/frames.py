@@ -20,7 +20,9 @@ ALIGNMENT = 8
 PADDING = tuple(bytes(count) for count in range(ALIGNMENT))
 
 HEADER_BYTES_MAX = 256 << 10
-"""A header is small: the largest are answers for thousands of scattered messages."""
+"""A header to a node is small: the largest are acks of thousands of scattered messages, and more go in several."""
+ANSWER_HEADER_BYTES_MAX = 4 << 20
+"""A header to a client: it may list the place of each of 100,000 messages that are scattered over partitions."""
 HELLO_BYTES_MAX = 16 << 10
 """What may come before the handshake is done: so much, and no more, an unknown peer can make the other side keep."""
 DIRECT_BYTES = 16 << 10
@@ -51,11 +53,17 @@ class FrameReader:
     It never holds more than one unfinished frame, and allocates for that only what its checked prefix announces.
     """
 
-    __slots__ = ("_direct", "_filled", "_rest", "_scratch", "frame_bytes_max")
+    __slots__ = ("_direct", "_filled", "_rest", "_scratch", "frame_bytes_max", "header_bytes_max")
 
-    def __init__(self, scratch: memoryview, frame_bytes_max: int = HELLO_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        scratch: memoryview,
+        frame_bytes_max: int = HELLO_BYTES_MAX,
+        header_bytes_max: int = HEADER_BYTES_MAX,
+    ) -> None:
         self._scratch = scratch
         self.frame_bytes_max = frame_bytes_max
+        self.header_bytes_max = header_bytes_max
         self._rest = b""
         """The beginning of a frame that is too short to be received by itself."""
         self._direct: memoryview | None = None
@@ -104,7 +112,7 @@ class FrameReader:
         if PREFIX.size + length > self.frame_bytes_max:
             problem = f"a frame of {PREFIX.size + length:,} bytes is longer than the {self.frame_bytes_max:,} allowed"
             raise ProtocolError("frame-too-long", problem)
-        if not 0 < header_length <= min(length, HEADER_BYTES_MAX):
+        if not 0 < header_length <= min(length, self.header_bytes_max):
             problem = f"a header of {header_length:,} bytes does not fit a frame of {length:,}"
             raise ProtocolError("bad-frame", problem)
         return length

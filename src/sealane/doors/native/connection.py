@@ -1,0 +1,425 @@
+"""One native connection on the node's side: bytes in, commands through its session, answers and deliveries out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from sealane.doors.native.commands import COMMANDS, CUT_SHORT, FINISHING
+from sealane.doors.native.consumers import NativeConsumer
+from sealane.doors.native.intake import REQUEST_BYTES, Intake
+from sealane.doors.native.outgoing import placed_shares
+from sealane.errors import AlreadyExists, Closed, InvalidArgument, SealaneError, Unavailable
+from sealane.log import get_log
+from sealane.message.codec import FRAMING_BYTES_MAX
+from sealane.node.receipts import Receipts
+from sealane.node.session import Session
+from sealane.wire.connection import DRAINING, Connection, State
+from sealane.wire.errors import ProtocolError
+from sealane.wire.faults import fault_of
+from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, Buffer
+from sealane.wire.messages import (
+    PROTOCOL_VERSION,
+    Attach,
+    Credit,
+    Goodbye,
+    Hello,
+    Leave,
+    LimitsOffer,
+    News,
+    Ping,
+    Pong,
+    Progress,
+    Publish,
+    Published,
+    Refused,
+    Release,
+    Reply,
+    Request,
+    Settle,
+    Welcome,
+)
+
+if TYPE_CHECKING:
+    from sealane.doors.native.door import NativeDoor
+
+log = get_log("sealane.doors.native")
+
+REQUESTS_RUNNING_MAX = 100
+"""Requests of one connection that are carried out at a time, publishes not counted; the next ones wait."""
+CONSUMERS_MAX = 1_000
+"""Consumers of one connection."""
+IDENTITY_CHARS_MAX = 128
+"""A consumer's identity: room for a UUID and a name."""
+HEARTBEAT_SECONDS_MIN = 1.0
+"""No client gets shorter heartbeats: time is looked at once a second."""
+
+
+class NativeConnection(asyncio.BufferedProtocol):
+    """Made by the door for each that comes in. Everything happens on the event loop."""
+
+    __slots__ = (
+        "_consumers",
+        "_door",
+        "_intake",
+        "_number",
+        "_running",
+        "_session",
+        "_transport",
+        "_waiting",
+        "_wire",
+        "_writing_paused",
+        "quiet_since",
+    )
+
+    def __init__(self, door: NativeDoor, number: int) -> None:
+        self._door = door
+        self._number = number
+        self._wire = Connection("node", door.scratch, door.clock())
+        self._intake = Intake(door.settings.in_flight_bytes_max, door.budget)
+        self._transport: asyncio.Transport | None = None
+        self._session: Session | None = None
+        self._consumers: dict[int, NativeConsumer] = {}
+        self._running: dict[asyncio.Task[None], type] = {}
+        self._waiting: deque[tuple[Any, memoryview, int]] = deque()
+        self._writing_paused = False
+        self.quiet_since: float | None = None
+        """While draining: since when it has had nothing to do."""
+
+    # --- the transport ------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self._door.settings.unsent_bytes_max)
+        self._intake.open(self._transport)
+        self._door.came(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._wire.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._door.received_bytes += nbytes
+        try:
+            for message, body in self._wire.received(nbytes, self._door.clock()):
+                self._hear(message, body)
+        except ProtocolError as error:
+            self.part(error)
+
+    def eof_received(self) -> bool:
+        return False  # The transport sends what waits, and closes.
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly: its consumers get no more, until what waits has become less."""
+        self._writing_paused = True
+        for consumer in self._consumers.values():
+            consumer.pause()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._intake.let_go("unsent")
+        for consumer in self._consumers.values():
+            consumer.resume()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._wire.state = State.CLOSED
+        self._intake.close()
+        for task, kind in self._running.items():
+            if kind in CUT_SHORT:
+                task.cancel()
+        for message, _, cost in self._waiting:
+            self._intake.end(cost)
+            if type(message) is Attach and message.consumer in self._consumers:
+                self._consumers[message.consumer].never_attached()
+        self._waiting.clear()
+        for consumer in self._consumers.values():
+            consumer.leave()
+            self._door.consumer_lost(self, consumer)
+        self._consumers.clear()
+        self._door.went(self)
+
+    # --- speaking -----------------------------------------------------------------------------------------------------
+
+    def _write(self, pieces: Sequence[Buffer]) -> None:
+        transport = self._transport
+        if transport is None or not pieces:
+            return
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        else:
+            transport.writelines(pieces)
+        self._door.sent_bytes += sum(map(len, pieces))
+        if self._writing_paused and transport.get_write_buffer_size() > 2 * self._door.settings.unsent_bytes_max:
+            # Consumers are paused already: this client asks, and does not listen to the answers.
+            self._intake.hold("unsent")
+
+    @property
+    def _speaking(self) -> bool:
+        return self._transport is not None and self._wire.state in (State.OPEN, State.DRAINING)
+
+    def _reply(self, reply: Reply, body: Sequence[Buffer] = ()) -> None:
+        if reply.call and self._speaking:
+            self._write(self._wire.say(reply, body, now=self._door.clock()))
+
+    def _refuse(self, request: Request, error: BaseException) -> None:
+        if not isinstance(error, SealaneError):
+            self._door.supervisor.crashed("native request", error, request=type(request).__name__)
+        self._reply(Refused(request.call, *fault_of(error)))
+
+    def _tell(self, news: News, body: Sequence[Buffer]) -> None:
+        if self._speaking:
+            self._write(self._wire.say(news, body, now=self._door.clock()))
+
+    def progress(self, call: int, done: int) -> None:
+        if call:
+            self._tell(Progress(call, done), ())
+
+    def part(self, error: ProtocolError) -> None:
+        """Tell the peer what it did wrong, and close."""
+        log.info("a connection is cut off", peer=self.peer, code=error.code, problem=error.problem)
+        self.say_goodbye(error.code, error.problem)
+
+    def say_goodbye(self, code: str, text: str) -> None:
+        """The last word, unless there was one; then the transport closes once it is sent."""
+        if self._transport is None:
+            return
+        if self._wire.state is not State.CLOSED:
+            self._write(self._wire.say(Goodbye(code, text), now=self._door.clock()))
+        self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def peer(self) -> str:
+        """Where it came from, for the log."""
+        address = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return f"{address[0]}:{address[1]}" if address else "gone"
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float, *, deaf: bool) -> None:
+        """About once a second. `deaf`: the node itself has not come to reading."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        try:
+            self._write(self._wire.tick(now, deaf=deaf or self._intake.was_paused))
+        except ProtocolError as error:
+            self.part(error)
+            if error.code == "silent":
+                self.abort()  # Nobody is there to take what waits.
+        self._intake.was_paused = self._intake.paused
+
+    def drain(self) -> None:
+        """The node stops: take no more, and finish what was begun."""
+        if self._wire.state is State.OPEN:
+            for consumer in self._consumers.values():
+                consumer.leave()
+            text = "the node stops: finish what you have begun, and come back elsewhere or later"
+            self._write(self._wire.say(Goodbye(DRAINING, text), now=self._door.clock()))
+        elif self._wire.state is not State.DRAINING:
+            self.say_goodbye("closing", "the node stops")
+
+    @property
+    def busy(self) -> bool:
+        """Whether something that was begun is not done yet."""
+        if self._intake.in_flight_bytes:
+            return True
+        return any(consumer.busy for consumer in self._consumers.values())
+
+    # --- hearing ------------------------------------------------------------------------------------------------------
+
+    def _hear(self, message: Any, body: memoryview) -> None:
+        kind = type(message)
+        if kind is Publish:
+            self._publish(message, body)
+        elif kind in COMMANDS:
+            self._request(message, body)
+        else:
+            _NOTES[kind](self, message)
+
+    def _hello(self, hello: Hello) -> None:
+        door = self._door
+        if PROTOCOL_VERSION not in hello.versions:
+            problem = f"this node speaks version {PROTOCOL_VERSION} of the protocol, not {hello.versions[:10]}"
+            raise ProtocolError("no-common-version", problem)
+        try:
+            session = self._session = door.gate.enter(hello.credentials)
+        except SealaneError as error:
+            code, text, _ = fault_of(error)
+            self.say_goodbye(code, text)
+            return
+        wanted = hello.heartbeat_seconds
+        longest = door.settings.heartbeat_seconds
+        heartbeat = max(HEARTBEAT_SECONDS_MIN, wanted) if wanted < longest else longest
+        log.debug("a client came in", peer=self.peer, software=hello.software[:100], principal=session.principal.name)
+        welcome = Welcome(
+            PROTOCOL_VERSION,
+            door.software,
+            door.node_id,
+            session.principal.name,
+            session.principal.domain,
+            [],
+            LimitsOffer.of(session.limits),
+            frame_bytes_max=session.limits.batch_bytes_max + FRAMING_BYTES_MAX + ANSWER_HEADER_BYTES_MAX,
+            heartbeat_seconds=heartbeat,
+        )
+        self._write(self._wire.say(welcome, now=door.clock()))
+
+    def _ping(self, ping: Ping) -> None:
+        if self._speaking:
+            self._write(self._wire.pong(self._door.clock()))
+
+    def _pong(self, pong: Pong) -> None:
+        """Heard, which is all it is for."""
+
+    def _goodbye(self, goodbye: Goodbye) -> None:
+        if self._wire.state is State.CLOSED and self._transport is not None:
+            self._transport.close()
+
+    # --- publishing ---------------------------------------------------------------------------------------------------
+
+    def _publish(self, request: Publish, body: memoryview) -> None:
+        session = self.session
+        try:
+            self._check_open(Publish)
+            batch = session.open_batch(body)
+        except Exception as error:
+            self._refuse(request, error)
+            return
+        cost = len(body) + REQUEST_BYTES
+        self._intake.begin(cost)
+        session.publish(request.topic, batch).add_done_callback(partial(self._published, request, cost))
+
+    def _published(self, request: Publish, cost: int, durable: asyncio.Future[Receipts]) -> None:
+        self._intake.end(cost)
+        error = Closed("the node closed") if durable.cancelled() else durable.exception()
+        if error is not None:
+            self._refuse(request, error)
+        elif request.call and self._speaking:
+            self._reply(Published(request.call, placed_shares(durable.result())))
+
+    # --- other requests -----------------------------------------------------------------------------------------------
+
+    def _request(self, request: Any, body: memoryview) -> None:
+        try:
+            self._check_open(type(request))
+            if type(request) is Attach:
+                self._add_consumer(request)
+        except SealaneError as error:
+            self._refuse(request, error)
+            return
+        cost = len(body) + REQUEST_BYTES
+        self._intake.begin(cost)
+        self._waiting.append((request, body, cost))
+        self._start_requests()
+
+    def _start_requests(self) -> None:
+        while self._waiting and len(self._running) < REQUESTS_RUNNING_MAX:
+            request, body, cost = self._waiting.popleft()
+            task = asyncio.get_running_loop().create_task(self._carry_out(request, body), name="native request")
+            self._running[task] = type(request)
+            task.add_done_callback(partial(self._carried_out, cost))
+        if self._waiting:
+            self._intake.hold("requests")
+        else:
+            self._intake.let_go("requests")
+
+    def _carried_out(self, cost: int, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        self._intake.end(cost)
+        self._start_requests()
+
+    async def _carry_out(self, request: Any, body: memoryview) -> None:
+        try:
+            reply, pieces = await COMMANDS[type(request)](self, request, body)
+            self._reply(reply, pieces)
+        except ProtocolError as error:
+            self.part(error)
+        except Exception as error:
+            self._refuse(request, error)
+
+    def _check_open(self, kind: type) -> None:
+        if self._wire.state is State.DRAINING and kind not in FINISHING:
+            raise Unavailable("the node is about to stop and did not do this; ask another one, or this one later")
+
+    # --- consumers ----------------------------------------------------------------------------------------------------
+
+    def _add_consumer(self, request: Attach) -> None:
+        number, identity = request.consumer, request.identity
+        if number in self._consumers:
+            raise AlreadyExists("consumer", str(number), "this connection calls another one so")
+        if len(self._consumers) >= CONSUMERS_MAX:
+            raise InvalidArgument("consumer", f"this connection has {CONSUMERS_MAX:,} already; open another one")
+        if not 0 < len(identity) <= IDENTITY_CHARS_MAX:
+            raise InvalidArgument("identity", f"it has {len(identity):,} characters, not 1 to {IDENTITY_CHARS_MAX}")
+        body_bytes_max = self.body_bytes_max
+        consumer = NativeConsumer(number, identity, f"native:{self._number}:{number}", body_bytes_max, self._tell)
+        consumer.add_credit(request.credit)
+        if self._writing_paused:
+            consumer.pause()
+        self._consumers[number] = consumer
+        self._door.consumer_came(self, consumer)
+
+    def _credit(self, credit: Credit) -> None:
+        if consumer := self._consumers.get(credit.consumer):
+            consumer.add_credit(credit.messages)
+
+    def _settle(self, settle: Settle) -> None:
+        if consumer := self._consumers.get(settle.consumer):
+            consumer.settle(settle.leases)
+
+    def _release(self, release: Release) -> None:
+        if consumer := self._consumers.get(release.consumer):
+            consumer.release(release.leases)
+
+    def _leave(self, leave: Leave) -> None:
+        if consumer := self._consumers.get(leave.consumer):
+            consumer.leave(leave.unhandled)
+
+    def tidy(self) -> None:
+        """Forget consumers that have left and whose last lease has ended."""
+        for consumer in [each for each in self._consumers.values() if each.left and not each.busy]:
+            self._door.consumer_done(self, consumer)
+
+    # --- for commands -------------------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None, "nothing is heard before the handshake is done"
+        return self._session
+
+    @property
+    def body_bytes_max(self) -> int:
+        return self.session.limits.batch_bytes_max + FRAMING_BYTES_MAX
+
+    def consumer(self, number: int) -> NativeConsumer:
+        found = self._consumers.get(number)
+        if found is None:
+            raise Closed(f"this connection has no consumer {number}: it has ended")
+        return found
+
+    def consumer_by_identity(self, identity: str) -> NativeConsumer:
+        return self._door.find_consumer(self, identity)
+
+    def forget_consumer(self, consumer: NativeConsumer) -> None:
+        if self._consumers.get(consumer.number) is consumer:
+            del self._consumers[consumer.number]
+        self._door.consumer_forgotten(self, consumer)
+
+
+_NOTES: dict[type, Callable[[NativeConnection, Any], None]] = {
+    Hello: NativeConnection._hello,
+    Ping: NativeConnection._ping,
+    Pong: NativeConnection._pong,
+    Goodbye: NativeConnection._goodbye,
+    Credit: NativeConnection._credit,
+    Settle: NativeConnection._settle,
+    Release: NativeConnection._release,
+    Leave: NativeConnection._leave,
+}
+"""What is heard and not answered, or at once."""

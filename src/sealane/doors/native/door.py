@@ -1,0 +1,233 @@
+"""The native door: listens, knows its connections and their consumers, and lets time pass for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from sealane.doors.listening import BACKLOG, address_of, listen
+from sealane.doors.native.connection import NativeConnection
+from sealane.doors.native.consumers import NativeConsumer
+from sealane.doors.native.intake import Budget
+from sealane.doors.native.settings import NativeDoorSettings
+from sealane.errors import Closed
+from sealane.log import get_log
+from sealane.node.gate import Gate
+from sealane.wire.frames import new_scratch
+
+log = get_log("sealane.doors.native")
+
+SWEEP_SECONDS = 1.0
+"""How often heartbeats and deadlines of all connections are looked at."""
+DEAF_SECONDS = 5.0
+"""A sweep that is later than this means that the node itself was stuck: nobody is taken for silent then."""
+TIDY_SWEEPS = 10
+"""Consumers that have left are looked at every so many sweeps."""
+QUIET_SECONDS = 0.5
+"""A connection that is drained and has had nothing to do for so long is closed, if its client does not do it: long
+enough for a request that was on its way to be refused with a word."""
+DRAIN_LOOK_SECONDS = 0.02
+CLOSE_SECONDS_MAX = 5.0
+"""At `close`, what is under way may take so long before it is cancelled."""
+
+
+class NativeDoor:
+    """Implements `Door`."""
+
+    name = "native"
+
+    def __init__(
+        self,
+        gate: Gate,
+        settings: NativeDoorSettings,
+        *,
+        node_id: str,
+        software: str,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.gate = gate
+        self.settings = settings
+        self.node_id = node_id
+        self.software = software
+        self.supervisor = gate.supervisor
+        self.clock: Callable[[], float] = clock or asyncio.get_running_loop().time
+        self.scratch = new_scratch()
+        self.budget = Budget(settings.in_flight_bytes_total_max)
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.connections_refused = 0
+        self._connections: dict[NativeConnection, None] = {}
+        self._everyone_gone = asyncio.Event()
+        self._everyone_gone.set()
+        self._consumers: dict[tuple[str, str], tuple[NativeConnection, NativeConsumer]] = {}
+        """By principal and identity: those that transactions may name."""
+        self._background: set[asyncio.Task[None]] = set()
+        self._came = 0
+        self._server: asyncio.Server | None = None
+        self._address = ""
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._sweeps = 0
+        self._swept = 0.0
+        self._draining = False
+
+    @property
+    def address(self) -> str:
+        assert self._address, "the door has not been started"
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+        return len(self._connections)
+
+    @property
+    def consumers(self) -> int:
+        return len(self._consumers)
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """What clients have asked for and not been answered yet."""
+        return self.budget.in_flight_bytes
+
+    # --- coming and going ---------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        listener = listen(self.name, self.settings.host, self.settings.port)
+        self._address = address_of(listener)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._new_connection, sock=listener, backlog=BACKLOG)
+        self._swept = self.clock()
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+        log.info("the native door is open", address=self._address)
+
+    async def drain(self) -> None:
+        if self._server is None or self._draining:
+            return
+        self._draining = True
+        self._server.close()
+        for connection in list(self._connections):
+            connection.drain()
+        stop = self.clock() + self.settings.drain_seconds
+        while self._connections and self.clock() < stop:
+            self._close_quiet(self.clock())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._everyone_gone.wait(), DRAIN_LOOK_SECONDS)
+        for connection in list(self._connections):
+            connection.say_goodbye("closing", "the node stops, and waited as long as it may")
+
+    def _close_quiet(self, now: float) -> None:
+        for connection in list(self._connections):
+            if connection.busy:
+                connection.quiet_since = None
+            elif connection.quiet_since is None:
+                connection.quiet_since = now
+            elif now - connection.quiet_since >= QUIET_SECONDS:
+                connection.say_goodbye("closing", "the node stops, and everything that was asked for is done")
+
+    async def close(self) -> None:
+        server, self._server = self._server, None
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        if server is None:
+            return
+        self._draining = True
+        server.close()
+        for connection in list(self._connections):
+            connection.abort()
+        await self._everyone_gone.wait()
+        await server.wait_closed()
+        if self._background:
+            _, late = await asyncio.wait(self._background, timeout=CLOSE_SECONDS_MAX)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    def _new_connection(self) -> NativeConnection:
+        self._came += 1
+        return NativeConnection(self, self._came)
+
+    def came(self, connection: NativeConnection) -> None:
+        """A connection was made."""
+        self._connections[connection] = None
+        self._everyone_gone.clear()
+        if self._draining:
+            connection.say_goodbye("closing", "the node stops")
+        elif len(self._connections) > self.settings.connections_max:
+            self.connections_refused += 1
+            limit = self.settings.connections_max
+            connection.say_goodbye(
+                "too-many-connections",
+                f"{limit:,} connections are open, which is the limit (doors.native.connections_max)",
+            )
+
+    def went(self, connection: NativeConnection) -> None:
+        self._connections.pop(connection, None)
+        if not self._connections:
+            self._everyone_gone.set()
+
+    # --- consumers ----------------------------------------------------------------------------------------------------
+
+    def _place(self, connection: NativeConnection, identity: str) -> tuple[str, str]:
+        return connection.session.principal.name, identity
+
+    def consumer_came(self, connection: NativeConnection, consumer: NativeConsumer) -> None:
+        """It has its identity from now on: of an earlier one, whose connection may be half dead, it takes it over."""
+        place = self._place(connection, consumer.identity)
+        earlier = self._consumers.get(place)
+        self._consumers[place] = (connection, consumer)
+        if earlier is not None:
+            self._end(*earlier)
+
+    def find_consumer(self, connection: NativeConnection, identity: str) -> NativeConsumer:
+        found = self._consumers.get(self._place(connection, identity))
+        if found is None:
+            raise Closed(f"there is no consumer {identity!r}: it has ended, and what it held may be delivered again")
+        return found[1]
+
+    def consumer_done(self, connection: NativeConnection, consumer: NativeConsumer) -> None:
+        """It has left, and holds nothing any more."""
+        connection.forget_consumer(consumer)
+        self._spawn(consumer.end())
+
+    def consumer_lost(self, connection: NativeConnection, consumer: NativeConsumer) -> None:
+        """Its connection is gone: its leases end."""
+        self.consumer_forgotten(connection, consumer)
+        self._spawn(consumer.end(node_stops=self._draining))
+
+    def consumer_forgotten(self, connection: NativeConnection, consumer: NativeConsumer) -> None:
+        place = self._place(connection, consumer.identity)
+        if self._consumers.get(place) == (connection, consumer):
+            del self._consumers[place]
+
+    def _end(self, connection: NativeConnection, consumer: NativeConsumer) -> None:
+        connection.forget_consumer(consumer)
+        consumer.taken_over()
+        self._spawn(consumer.end())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(self._watched(work), name="native consumer's end")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.supervisor.crashed("native consumer's end", error)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        now = self.clock()
+        deaf = now - self._swept > DEAF_SECONDS
+        self._swept = now
+        self._sweeps += 1
+        for connection in list(self._connections):
+            connection.tick(now, deaf=deaf)
+            if self._sweeps % TIDY_SWEEPS == 0:
+                connection.tidy()
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
