@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sealane.errors import InvalidArgument
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -23,3 +25,11 @@ class Limits:
     """One message's key."""
     name_chars_max: int = 128
     """Names of topics, subscriptions, exchanges and domains: short enough for a file name with a suffix."""
+
+    def __post_init__(self) -> None:
+        for name in ("payload_bytes_max", "batch_bytes_max", "batch_messages_max", "name_chars_max"):
+            if getattr(self, name) < 1:
+                raise InvalidArgument(f"limits.{name}", f"is {getattr(self, name):,}, at least 1")
+        for name in ("headers_max", "header_bytes_max", "key_bytes_max"):
+            if getattr(self, name) < 0:
+                raise InvalidArgument(f"limits.{name}", f"is {getattr(self, name):,}, at least 0")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sealane.errors import InvalidArgument
 from sealane.message import Limits
+from sealane.node.topic_config import PARTITIONS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,14 @@ class TopicSettings:
     sealed: bool = True
     retention_seconds: float = 7 * 24 * 3600.0
     """Settled messages stay this long for replay."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.partitions <= PARTITIONS_MAX:
+            raise InvalidArgument(
+                "topics.partitions", f"is {self.partitions:,}, from 1 to {PARTITIONS_MAX:,} are possible"
+            )
+        if self.retention_seconds < 0:
+            raise InvalidArgument("topics.retention_seconds", f"is {self.retention_seconds:g}, at least 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +45,10 @@ class NodeSettings:
     """About how much one delivery to a consumer may hold."""
     retention_check_seconds: float = 60.0
     """How often retention looks for messages to let go."""
+
+    def __post_init__(self) -> None:
+        for name in ("journal_events_max", "snapshot_journal_bytes", "delivery_bytes_max"):
+            if getattr(self, name) < 1:
+                raise InvalidArgument(f"node.{name}", f"is {getattr(self, name):,}, at least 1")
+        if self.retention_check_seconds <= 0:
+            raise InvalidArgument("node.retention_check_seconds", "must be more than 0: it would look without a pause")

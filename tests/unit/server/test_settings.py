@@ -180,6 +180,31 @@ def test_what_a_part_refuses_names_where_it_was_written() -> None:
     assert problems() == ("storage.segment_bytes is 1,024, at least 4,096 (sealane.yaml:1)",)
 
 
+@pytest.mark.parametrize(
+    ("name", "refused", "taken"),
+    [
+        ("limits.payload_bytes_max", 0, 1),
+        ("limits.batch_bytes_max", 0, 1),
+        ("limits.batch_messages_max", 0, 1),
+        ("limits.name_chars_max", 0, 1),
+        ("topics.partitions", 0, 1),
+        ("topics.partitions", 1_025, 1_024),
+        ("node.journal_events_max", 0, 1),
+        ("node.snapshot_journal_bytes", 0, 1),
+        ("node.delivery_bytes_max", 0, 1),
+        ("node.retention_check_seconds", 0, 0.1),
+        ("storage.group_bytes_max", 0, 1),
+        ("doors.http.connections_max", 0, 1),
+    ],
+)
+def test_a_value_that_nothing_could_work_with_is_refused_at_its_edge(name: str, refused: float, taken: float) -> None:
+    (problem,) = problems(pairs=[f"{name}={refused}"])
+    assert problem.startswith(name)
+    assert problem.endswith(f"(--set {name})")
+
+    load(environ={}, pairs=[f"{name}={taken}"])
+
+
 def test_all_that_is_wrong_is_told_at_once() -> None:
     write("zebra: 1\ndata: {a: 1}\ndoors: 5\nlog: []\nlimits:\n  headers_max: 1\n  headers_max: 2")
 

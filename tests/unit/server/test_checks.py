@@ -1,0 +1,54 @@
+"""What a node must not start with."""
+
+from __future__ import annotations
+
+import pytest
+
+from sealane.errors import InvalidSettings
+from sealane.server.checks import check, is_loopback
+from sealane.server.loading import load
+
+
+def problems(*pairs: str) -> tuple[str, ...]:
+    with pytest.raises(InvalidSettings) as caught:
+        check(load(environ={}, pairs=pairs).settings)
+    return caught.value.problems
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_directory(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(str(tmp_path))
+
+
+def test_a_node_without_tls_starts_only_where_that_is_said() -> None:
+    (problem,) = problems()
+    assert "--insecure" in problem
+
+    check(load(environ={}, pairs=["insecure=on"]).settings)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_is_this_machine_alone(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "8.8.8.8", "localhost.example.com", "node", ""])
+def test_everything_else_is_not(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_a_door_that_is_closed_may_have_any_address() -> None:
+    pairs = ["insecure=on", "doors.http.enabled=off", "doors.http.host=0.0.0.0", "doors.grpc.host=0.0.0.0"]
+    check(load(environ={}, pairs=pairs).settings)
+
+
+def test_every_reason_is_told() -> None:
+    told = problems("insecure=on", "doors.native.host=0.0.0.0", "doors.http.host=::", "doors.cipher.enabled=on")
+
+    assert [problem.split()[0] for problem in told] == ["doors.native.host", "doors.http.host", "doors.cipher.enabled"]
+
+
+def test_a_node_that_nobody_can_reach_is_a_mistake() -> None:
+    (problem,) = problems("insecure=on", "doors.native.enabled=off", "doors.http.enabled=off")
+
+    assert "no door is enabled" in problem
