@@ -87,6 +87,8 @@ class Usage:
     bytes_used: int
     bytes_max: int | None
     """None: no limit of its own."""
+    full: str | None = None
+    """Why publishes are refused for want of room, if they are."""
 
 
 @runtime_checkable

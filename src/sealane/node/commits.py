@@ -31,12 +31,16 @@ class Staged:
 def stage(owner: PartitionOwner, publication: Publication | None = None, planned: Sequence[Event] = ()) -> Staged:
     """Prepare an owner's share: what it publishes, what else happens, and what waited for a commit."""
     riding = owner.take_waiting()
-    if publication is None or publication.batch is None:
-        append = owner.append(None, 0, [*riding, *planned])
-        return Staged(owner, append, planned, riding, owner.core.end)
-    planned = [*publication.events, *planned]
-    lasting = [event for event in planned if not isinstance(event, Published) or event.lasting]
-    append = owner.append(publication.batch, publication.base, [*riding, *lasting])
+    try:
+        if publication is None or publication.batch is None:
+            append = owner.append(None, 0, [*riding, *planned])
+            return Staged(owner, append, planned, riding, owner.core.end)
+        planned = [*publication.events, *planned]
+        lasting = [event for event in planned if not isinstance(event, Published) or event.lasting]
+        append = owner.append(publication.batch, publication.base, [*riding, *lasting])
+    except BaseException:
+        owner.put_waiting_back(riding)
+        raise
     return Staged(owner, append, planned, riding, publication.base + len(publication.batch))
 
 

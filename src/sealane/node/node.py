@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 from pyroaring import BitMap64
 
+from sealane._version import __version__
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.delivery.events import Configured, Sought, Subscribed, Unsubscribed
 from sealane.delivery.filters import compile_filter
@@ -56,6 +57,7 @@ class Node:
         self.memory = engine if isinstance(engine, MemoryEngine) else MemoryEngine(surroundings.clock)
         self.surroundings = surroundings
         self.settings = settings
+        self.started_us = surroundings.clock()
         self.supervisor = Supervisor()
         """Hears of every crash; `await node.supervisor.failed()` returns when the node has to stop."""
         self.measures = Measures()
@@ -79,12 +81,15 @@ class Node:
     async def open(cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None) -> Node:
         """A node that serves what the engine holds: when this returns, everything is loaded."""
         node = cls(engine, surroundings, settings or NodeSettings())
+        began = node.measures.now()
         engine.watch.crashed = node.supervisor.crashed
         engine.watch.failed = node.supervisor.stop
         engine.watch.committed = node.measures.group_committed
         await node._registry.load()
         await node.exchanges.load()
         node._retention.start()
+        duration_ms = round(1e3 * (node.measures.now() - began))
+        log.info("the node is open", topics=len(node.topics), version=__version__, duration_ms=duration_ms)
         return node
 
     async def close(self) -> None:
@@ -95,6 +100,7 @@ class Node:
         await self.supervisor.finish()
         await self.engine.close()
         await self.memory.close()
+        log.info("the node is closed")
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
@@ -198,6 +204,7 @@ class Node:
                 events = [Subscribed(name, config, floor) for floor in floors]
                 shares = [stage(owner, planned=[event]) for owner, event in zip(missing, events, strict=True)]
                 await asyncio.shield(commit_together(topic.engine, shares))
+                log.info("a subscription was created", topic=topic.full_name, subscription=name, mode=config.mode)
             if config != group.config:
                 await self._reconfigure(topic, group, config)
             return group
@@ -237,6 +244,7 @@ class Node:
             for owner, floor in floors.items():
                 owner.core.join(member, config, floor)
         group.consumers[consumer.id] = consumer
+        log.info("a consumer joined", topic=topic.full_name, subscription=subscription, consumer=consumer.id)
         attachment = topic.attachments[consumer.id] = Attachment(topic, group, consumer, member)
         for owner in topic.owners:
             attachment.start_partition(owner)
@@ -255,6 +263,8 @@ class Node:
         if owners:
             shares = [stage(owner, planned=[Unsubscribed(subscription)]) for owner in owners]
             await asyncio.shield(commit_together(topic.engine, shares))
+        self.measures.topic(topic.full_name).subscriptions.pop(subscription, None)
+        log.info("a subscription was deleted", topic=topic.full_name, subscription=subscription)
 
     async def seek(self, name: str, subscription: str, start: Start) -> dict[int, int]:
         """Let a subscription begin again from there. Returns its new offset by partition."""
@@ -270,6 +280,7 @@ class Node:
             offset = offsets[owner.key.partition]
             shares.append(stage(owner, planned=[Sought(subscription, offset, owner.clock())]))
         await asyncio.shield(commit_together(topic.engine, shares))
+        log.info("a subscription was sought", topic=topic.full_name, subscription=subscription, offsets=offsets)
         return offsets
 
     async def redrive(
@@ -293,7 +304,10 @@ class Node:
         await self.subscribe(dead, REDRIVE_SUBSCRIPTION, SubscriptionConfig(), "earliest")
         order = RedriveOrder(topic, dead, subscription, matching, dry_run, rate, messages_max, progress)
         async with self._lock(f"{dead_name}:{REDRIVE_SUBSCRIPTION}:redrive"):
-            return await redrive(order)
+            report = await redrive(order)
+        if not dry_run:
+            log.info("dead letters were driven back", topic=dead_name, count=report.messages)
+        return report
 
     # --- backup -------------------------------------------------------------------------------------------------------
 

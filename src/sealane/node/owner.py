@@ -152,6 +152,11 @@ class PartitionOwner:
         return {"topic": self.core.topic, "partition": self.key.partition}
 
     @property
+    def journal_bytes(self) -> int:
+        """How much journal there is since the last snapshot: what a start folds."""
+        return self._journal_bytes
+
+    @property
     def closed(self) -> bool:
         return self._closed
 

@@ -93,6 +93,7 @@ class TopicRegistry:
             for owner in topic.owners:
                 owner.configure(record.config)
             await self._add_partitions(topic)
+            log.info("a topic was configured", topic=topic.full_name, **_told(record.config))
             return topic
 
     async def delete(self, name: str) -> None:
@@ -110,6 +111,7 @@ class TopicRegistry:
             for owner in owners:
                 await owner.close()
                 await owner.engine.drop(owner.key)
+            log.info("a topic was deleted", topic=topic.full_name)
 
     def get(self, name: str) -> Topic:
         full_name = "/".join(split_topic(name))
@@ -172,7 +174,9 @@ class TopicRegistry:
         incarnation = int.from_bytes(self._surroundings.entropy(4), "big") >> 1
         record = TopicRecord(config, incarnation)
         version = await self._catalogue.add_topic(domain, name, record)
-        return await self._start(domain, name, record, version)
+        topic = await self._start(domain, name, record, version)
+        log.info("a topic was created", topic=topic.full_name, **_told(config))
+        return topic
 
     async def _start(self, domain: str, name: str, record: TopicRecord, version: int) -> Topic:
         topic = Topic(domain, name, record, version, self._engine if record.config.durable else self._memory)
@@ -210,6 +214,11 @@ class TopicRegistry:
             for attachment in topic.attachments.values():
                 for owner in topic.owners:
                     attachment.start_partition(owner)
+
+
+def _told(config: TopicConfig) -> dict[str, object]:
+    """A configuration as fields of the log."""
+    return msgspec.to_builtins(config)
 
 
 def _difference(has: TopicConfig, wanted: TopicConfig) -> str:

@@ -368,7 +368,9 @@ class LocalEngine:
     # --- life cycle ---------------------------------------------------------------------------------------------
 
     def usage(self) -> Usage:
-        return Usage(self._space.bytes_used, self._settings.disk_bytes_max)
+        lacking = self._space.full
+        full = None if lacking is None else str(lacking.error())
+        return Usage(self._space.bytes_used, self._settings.disk_bytes_max, full)
 
     async def close(self) -> None:
         if self._closing is None:
