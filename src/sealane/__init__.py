@@ -47,7 +47,7 @@ from sealane.errors import (
 )
 
 if TYPE_CHECKING:
-    from sealane.client import Lane, Message, MessageBatch, Producer, Transaction, embedded
+    from sealane.client import Lane, Message, MessageBatch, Producer, Transaction, connect, embedded
     from sealane.delivery.config import Retry
     from sealane.node.receipts import Receipt
 
@@ -90,6 +90,7 @@ __all__ = [
     "Unavailable",
     "Unroutable",
     "__version__",
+    "connect",
     "embedded",
 ]
 
@@ -101,6 +102,7 @@ _HOMES = {
     "Receipt": "sealane.node.receipts",
     "Retry": "sealane.delivery.config",
     "Transaction": "sealane.client",
+    "connect": "sealane.client",
     "embedded": "sealane.client",
 }
 

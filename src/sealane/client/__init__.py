@@ -4,6 +4,7 @@ from sealane.client.embedded import embedded
 from sealane.client.lane import Lane
 from sealane.client.message import Message, MessageBatch
 from sealane.client.producer import Producer
+from sealane.client.remote import connect
 from sealane.client.transaction import Transaction
 
-__all__ = ["Lane", "Message", "MessageBatch", "Producer", "Transaction", "embedded"]
+__all__ = ["Lane", "Message", "MessageBatch", "Producer", "Transaction", "connect", "embedded"]

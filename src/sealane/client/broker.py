@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pyroaring import BitMap64
@@ -18,6 +19,21 @@ from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
 from sealane.node.surroundings import Surroundings
 from sealane.routing.exchanges import Exchange, ExchangeKind
+
+Unhandled = list[tuple[int, int, BitMap64]]
+"""Leased messages that were not handed out: (partition, lease, offsets)."""
+
+
+def _nothing() -> Unhandled:
+    return []
+
+
+@dataclass(slots=True, eq=False)
+class LaneConsumer(Consumer):
+    """A consumer as a lane has it: beside what the node tells it, it hears of the loss of its connection."""
+
+    lost: Callable[[], Unhandled] = _nothing
+    """Told when the node took back everything it had leased to this consumer; returns what was not handed out."""
 
 
 class Hold(Protocol):
@@ -85,7 +101,7 @@ class Broker(Protocol[HoldT]):
         subscription: str,
         config: SubscriptionConfig,
         start: Start,
-        consumer: Consumer,
+        consumer: LaneConsumer,
         *,
         keep_retry: bool = False,
     ) -> HoldT: ...

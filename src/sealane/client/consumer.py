@@ -10,16 +10,16 @@ from typing import Generic, Self, TypeVar
 from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
+from sealane.client.broker import LaneConsumer
 from sealane.client.fetched import Fetched
 from sealane.client.message import Message, MessageBatch
 from sealane.client.opened import Opened
 from sealane.delivery.offsets import span
-from sealane.errors import Closed, LeaseLost
-from sealane.node import Consumer as NodeConsumer
+from sealane.errors import Closed, LeaseLost, SealaneError
 from sealane.node import Delivery
 
 Item = TypeVar("Item", Message, MessageBatch)
-Attach = Callable[[NodeConsumer], Awaitable[Answers]]
+Attach = Callable[[LaneConsumer], Awaitable[Answers]]
 
 
 MESSAGES_OPENED_AT_ONCE = 256
@@ -69,7 +69,7 @@ class Consumption(Generic[Item]):
         self._attach = attach
         self._consumer_id = consumer_id
         self._prefetch = prefetch
-        self._auto_ack = auto_ack
+        self.auto_ack = auto_ack
         self._fetched = Fetched(lease_seconds * PATIENCE_SHARE, self._give_back, self._make_room)
         self._answers: Answers | None = None
         self._taken = 0
@@ -81,7 +81,9 @@ class Consumption(Generic[Item]):
             raise Closed("this consumer has ended, as it does when its loop is left; consume again for a new one")
         if self._answers is None:
             fetched = self._fetched
-            consumer = NodeConsumer(self._consumer_id, fetched.deliver, fetched.revoke, fetched.fail)
+            consumer = LaneConsumer(
+                self._consumer_id, fetched.deliver, fetched.revoke, fetched.fail, lost=fetched.forget
+            )
             self._answers = await self._attach(consumer)
             self._answers.hold.add_credit(self._prefetch)
         return self._answers
@@ -132,6 +134,11 @@ class Consumption(Generic[Item]):
         await self.close()
         self._fetched.fail(Closed("the lane is closed"))
 
+    def abandon(self, error: SealaneError) -> None:
+        """The lane closes and nobody waits: the iteration ends in this error."""
+        self.leave()
+        self._fetched.fail(error)
+
     async def __aenter__(self) -> Self:
         await self.open()
         return self
@@ -172,7 +179,7 @@ class MessageConsumption(Consumption[Message]):
                 delivery, part, rows = opened.delivery, opened.part, opened.rows
                 payloads, offsets = part.batch.payloads(), part.offsets
                 while rows:
-                    if self._auto_ack:
+                    if self.auto_ack:
                         row = rows[0]
                         if not await self.settle_first(opened, row):
                             continue
@@ -213,7 +220,7 @@ class BatchConsumption(Consumption[MessageBatch]):
                 count += len(part.batch)
             self._make_room(count)
             batch = MessageBatch(answers, delivery, tuple(parts))
-            if not self._auto_ack or await self._settle_first(answers, delivery, batch.lease()[-1]):
+            if not self.auto_ack or await self._settle_first(answers, delivery, batch.lease()[-1]):
                 return batch
 
     async def _iterate(self) -> AsyncGenerator[MessageBatch, None]:

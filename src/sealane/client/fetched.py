@@ -140,6 +140,22 @@ class Fetched:
         self.opened = None
         self._arm()
 
+    def forget(self) -> list[tuple[int, int, BitMap64]]:
+        """The node does not hold it for us any more: drop what was not handed out, and make room for as much.
+
+        Returns what that was: (partition, lease, offsets).
+        """
+        forgotten = [(item.delivery, offsets_of(item.part)) for item in self._queue]
+        self._queue.clear()
+        if self.opened is not None and (rest := self.opened.withdraw()):
+            forgotten.insert(0, (self.opened.delivery, rest))  # Room for these is made when the opened ones are done.
+            waited = sum(len(offsets) for _, offsets in forgotten[1:])
+        else:
+            waited = sum(len(offsets) for _, offsets in forgotten)
+        if waited:
+            self._dropped(waited)
+        return [(delivery.partition, delivery.lease, offsets) for delivery, offsets in forgotten]
+
     def drain(self) -> list[tuple[Delivery, BitMap64]]:
         """What was not handed out; nothing of it is here any more."""
         waiting = [(item.delivery, offsets_of(item.part)) for item in self._queue]

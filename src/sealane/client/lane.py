@@ -14,16 +14,16 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
-from sealane.client.broker import Broker, Hold
+from sealane.client.broker import Broker, Hold, LaneConsumer
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.client.transaction import Transaction
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
+from sealane.engine import Stored
 from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
 from sealane.message import Batch
-from sealane.node import Consumer
 from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipt, Receipts
 from sealane.node.redrive import RedriveReport
@@ -42,8 +42,16 @@ class Lane:
     leases with them.
     """
 
-    def __init__(self, broker: Broker[Any], *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        broker: Broker[Any],
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        explain: Callable[[], str | None] | None = None,
+    ) -> None:
+        """`explain` tells why nothing gets through to the broker, if that is so: for who has waited too long."""
         self._broker = broker
+        self._explain = explain
         self.outgoing = Outgoing(broker.limits, broker.surroundings)
         self._timeout_seconds = timeout_seconds
         self._coalescers: dict[tuple[str, bool], Coalescer] = {}
@@ -198,7 +206,7 @@ class Lane:
         self._check_open()
         config = SubscriptionConfig(mode, lease_seconds, filter, retry or Retry())
 
-        async def attach(consumer: Consumer) -> Answers:
+        async def attach(consumer: LaneConsumer) -> Answers:
             self._check_open()
             attaching = self._broker.attach(topic, subscription, config, start, consumer, keep_retry=retry is None)
             hold = await self._within(attaching, None, "consume")
@@ -243,6 +251,13 @@ class Lane:
         """Its configuration, partitions and subscriptions, as they are now."""
         self._check_open()
         return await self._asked(self._broker.describe_topic(name), "describe_topic")
+
+    async def browse(
+        self, topic: str, partition: int = 0, offset: int = 0, *, bytes_max: int = 1 << 20
+    ) -> list[Stored]:
+        """Stored messages as they are, from an offset, about `bytes_max` of them; nothing is leased. Empty: the end."""
+        self._check_open()
+        return await self._asked(self._broker.browse(topic, partition, offset, bytes_max=bytes_max), "browse")
 
     async def redrive(
         self,
@@ -327,6 +342,14 @@ class Lane:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._end_consumers()
 
+    def abandon(self) -> None:
+        """Close without a wait: the broker is told what goes back, and learns the rest when the connection ends."""
+        self._closed = True
+        for consumption in list(self._consumptions):
+            consumption.abandon(Closed("the lane is closed"))
+        for answers in list(self._answers):
+            answers.close()
+
     async def _end_consumers(self) -> None:
         for consumption in list(self._consumptions):
             await consumption.shut()
@@ -361,7 +384,9 @@ class Lane:
         except TimeoutError as error:
             if isinstance(error, DeadlineExceeded):
                 raise
-            raise DeadlineExceeded(f"{what} was not done within {seconds:g} s; it may still happen") from None
+            trouble = self._explain() if self._explain is not None else None
+            problem = f"{what} was not done within {seconds:g} s; it may still happen"
+            raise DeadlineExceeded(f"{problem} ({trouble})" if trouble else problem) from None
 
 
 def _checked_prefetch(prefetch: int) -> int:

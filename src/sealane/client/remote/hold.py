@@ -1,0 +1,308 @@
+"""A consumer's hold on a subscription of a node: attached on a link, and attached again on the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pyroaring import BitMap64
+
+from sealane.client.broker import LaneConsumer
+from sealane.client.remote.broadcasting import BroadcastPlace
+from sealane.client.remote.deliveries import GENERATION_SHIFT, LEASE_MASK, delivery_of
+from sealane.client.remote.link import Link, LinkLost
+from sealane.client.remote.reconnecting import ReconnectingLink
+from sealane.errors import LeaseLost, SealaneError, Unavailable
+from sealane.node.consumers import Revocation
+from sealane.node.deliveries import offsets_of
+from sealane.wire.faults import error_of
+from sealane.wire.messages import (
+    Ack,
+    Attach,
+    Attached,
+    Credit,
+    Deliver,
+    Detach,
+    Ended,
+    Extend,
+    LeaseRuns,
+    Leave,
+    Nack,
+    Refused,
+    Release,
+    Revoke,
+    Settle,
+)
+from sealane.wire.runs import from_runs, to_runs
+
+LEFT_OUT = "the connection was lost before the node had confirmed it: it may have happened, or the messages come again"
+OVER = "the connection under which the messages were leased is gone; they may come again"
+
+
+class RemoteHold:
+    """Implements `Hold`. Leases are numbered by link: an answer to a lease of an earlier link changes nothing; where
+    someone waits for it, it raises `LeaseLost`. So does a confirmed answer whose link is lost before the node's word:
+    it may or may not have happened.
+    """
+
+    def __init__(self, line: ReconnectingLink, number: int, request: Attach, consumer: LaneConsumer) -> None:
+        self.line = line
+        self.identity = request.identity
+        self._number = number
+        self._request = request
+        self._consumer = consumer
+        self._place = BroadcastPlace() if request.config.mode == "broadcast" else None
+        self._link: Link | None = None
+        """Where `Attach` was sent."""
+        self._is_attached = False
+        """The node has answered it, and hears what is said of this consumer."""
+        self._credit = 0
+        """What the node may still deliver, by all that it was told or will be told with the next `Attach`."""
+        self._untold = 0
+        """Credit since `Attach` was sent that was not told."""
+        self._left = False
+        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- coming -------------------------------------------------------------------------------------------------------
+
+    async def attach(self) -> None:
+        """Returns when the node has taken it in for the first time; from then on it looks after itself."""
+        self.line.users[self] = None
+        self.line.consumers[self._number] = self
+        try:
+            if self.line.current is not None:
+                self.linked(self.line.current)
+            else:
+                self.line.begin()
+            await self._first
+        except BaseException:
+            self._abandon()
+            raise
+
+    def linked(self, link: Link) -> None:
+        if self._left:
+            return
+        self._link, self._is_attached, self._untold = link, False, 0
+        start = self._request.start
+        if self._place is not None and self._first.done():
+            start = self._place.start()
+        request = msgspec.structs.replace(self._request, start=start, credit=self._credit)
+        link.ask(request, (), lambda reply, body, error: self._answered(link, reply, error))
+
+    def _answered(self, link: Link, reply: Any, error: SealaneError | None) -> None:
+        if error is not None or link is not self._link:
+            return  # The link is lost: the next one asks again.
+        if type(reply) is Refused:
+            if not link.takes_requests:
+                return  # It is about to stop. So too.
+            self._forget_link()
+            self._fail(error_of(reply.code, reply.text, reply.fields))
+            return
+        assert isinstance(reply, Attached)
+        self._is_attached = True
+        if self._place is not None:
+            self._place.began(reply.positions)
+        if self._left:
+            link.tell(Detach(0, self._number, True))
+            self._forget_link()
+        elif self._untold:
+            link.tell(Credit(self._number, self._untold))
+        self._untold = 0
+        if not self._first.done():
+            self._first.set_result(None)
+
+    def _fail(self, error: SealaneError) -> None:
+        """Nothing will come any more."""
+        if not self._first.done():
+            self._first.set_exception(error)
+        else:
+            self._consumer.closed(error)
+
+    def _abandon(self) -> None:
+        """Who attached does not wait any more: if the node takes it in after all, it leaves at once."""
+        self._left = True
+        if self._link is None or not self._link.open:
+            self._forget_link()
+        elif self._is_attached:
+            self._link.tell(Detach(0, self._number, True))
+            self._forget_link()
+
+    def _forget_link(self) -> None:
+        self.line.users.pop(self, None)
+        self.line.consumers.pop(self._number, None)
+
+    # --- what happens to links ----------------------------------------------------------------------------------------
+
+    def draining(self, link: Link) -> None:
+        """What was handed out may still be answered there; what was not goes back, for whoever comes next."""
+        if link is not self._link:
+            return
+        was_attached = self._is_attached
+        self._link, self._is_attached = None, False
+        if was_attached and not self._left:
+            link.tell(Leave(self._number, self._leases(self._consumer.lost())))
+
+    def lost(self, link: Link) -> None:
+        if link is self._link:
+            self._link, self._is_attached = None, False
+            if not self._left:
+                self._consumer.lost()
+        if self._left:
+            self._forget_link()
+
+    def writable(self, link: Link) -> None:
+        pass
+
+    def failed(self, error: SealaneError) -> None:
+        self._forget_link()
+        self._fail(error)
+
+    # --- taking -------------------------------------------------------------------------------------------------------
+
+    def add_credit(self, messages: int) -> None:
+        self._credit += messages
+        if self._link is None or self._left:
+            return
+        if self._is_attached:
+            self._link.tell(Credit(self._number, messages))
+        else:
+            self._untold += messages
+
+    def heard(self, link: Link, message: Deliver | Revoke | Ended, body: memoryview) -> None:
+        if isinstance(message, Deliver):
+            self._deliver(link, message, body)
+        elif isinstance(message, Revoke):
+            lease = link.generation << GENERATION_SHIFT | message.lease
+            self._consumer.revoke(Revocation(message.partition, lease, from_runs(message.runs)))
+        elif link is self._link:
+            self._forget_link()
+            self._fail(error_of(message.code, message.text, message.fields))
+
+    def _deliver(self, link: Link, message: Deliver, body: memoryview) -> None:
+        delivery = delivery_of(message, body, self._request.subscription, link.generation)
+        self._credit -= len(delivery)
+        if self._left or link is not self._link:
+            every = BitMap64()
+            for part in delivery.parts:
+                every |= offsets_of(part)
+            link.tell(Release(self._number, self._leases([(delivery.partition, delivery.lease, every)])))
+            return
+        if self._place is not None:
+            parts, known = self._place.split(delivery)
+            if known:
+                link.tell(Settle(self._number, self._leases([(delivery.partition, delivery.lease, known)])))
+                self.add_credit(len(known))
+                delivery = dataclasses.replace(delivery, parts=parts)
+        if delivery.parts:
+            self._consumer.deliver(delivery)
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def settle(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        if self._place is not None and offsets is not None:
+            self._place.settle(partition, offsets)
+        link = self._link_of(lease)
+        if link is not None:
+            link.tell(Settle(self._number, [_runs(partition, lease, offsets)]))
+
+    async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        await self._confirmed(Ack(0, self._number, _runs(partition, lease, offsets)), lease)
+        if self._place is not None and offsets is not None:
+            self._place.settle(partition, offsets)
+
+    async def nack(
+        self,
+        partition: int,
+        lease: int,
+        offsets: BitMap64 | None = None,
+        *,
+        delay: float | None = None,
+        reason: str | None = None,
+        confirm: bool = False,
+    ) -> None:
+        request = Nack(0, self._number, _runs(partition, lease, offsets), delay, reason)
+        if confirm:
+            await self._confirmed(request, lease)
+        elif (link := self._link_of(lease)) is not None:
+            link.tell(request)
+
+    async def extend(self, partition: int, lease: int, seconds: float) -> int:
+        reply = await self._confirmed(Extend(0, self._number, _runs(partition, lease, None), seconds), lease)
+        deadline_us: int = msgspec.msgpack.decode(reply.value, type=int)
+        return deadline_us
+
+    async def _confirmed(self, request: Any, lease: int) -> Any:
+        link = self._link_of(lease)
+        if link is None:
+            raise LeaseLost(self._request.subscription, OVER)
+        try:
+            reply, _ = await link.request(request)
+        except LinkLost:
+            raise LeaseLost(self._request.subscription, LEFT_OUT) from None
+        except Unavailable:
+            raise LeaseLost(self._request.subscription, OVER) from None
+        return reply
+
+    def release(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
+        link = self._link_of(lease)
+        if link is not None:
+            link.tell(Release(self._number, [_runs(partition, lease, offsets)]))
+
+    def leased(self, partition: int, lease: int, offsets: BitMap64) -> LeaseRuns:
+        """For a transaction. A lease of an earlier link is none that the node knows."""
+        runs = _runs(partition, lease, offsets)
+        if self._link_of(lease) is None:
+            runs.lease = -1
+        return runs
+
+    def _link_of(self, lease: int) -> Link | None:
+        link = self.line.links.get(lease >> GENERATION_SHIFT)
+        return link if link is not None and link.open else None
+
+    def _leases(self, unhandled: Sequence[tuple[int, int, BitMap64]]) -> list[LeaseRuns]:
+        return [_runs(*each) for each in unhandled if self._link_of(each[1]) is not None]
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    def leave(self, unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
+        if not self._left:
+            self._left = True
+            self._consumer.credit = 0
+            if self._link is not None and self._is_attached:
+                current = self._link.generation
+                mine = [each for each in unhandled if each[1] >> GENERATION_SHIFT == current]
+                self._link.tell(Leave(self._number, self._leases(mine)))
+
+    async def detach(self) -> None:
+        await self._detach(end=False)
+
+    async def end(self) -> None:
+        await self._detach(end=True)
+
+    async def _detach(self, *, end: bool) -> None:
+        """Nobody who is being cancelled waits for the node: it is told, and that is all."""
+        self.leave()
+        link = self._link
+        if link is None or not link.open:
+            self._forget_link()
+            return
+        if not self._is_attached:
+            return  # The answer to `Attach` will find that it has left.
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Any, body: memoryview, error: SealaneError | None) -> None:
+            self._forget_link()  # Until now something could come that had to be sent back.
+            if not done.done():
+                done.set_result(None)
+
+        link.ask(Detach(0, self._number, end), (), answered)
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():
+            await done
+
+
+def _runs(partition: int, lease: int, offsets: BitMap64 | None) -> LeaseRuns:
+    return LeaseRuns(partition, lease & LEASE_MASK, None if offsets is None else to_runs(offsets))

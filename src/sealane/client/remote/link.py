@@ -1,0 +1,323 @@
+"""One TCP connection to a node: bytes in and out around `wire.Connection`, and who waits for which answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+from sealane.client.remote.addresses import Address
+from sealane.errors import SealaneError, Unavailable
+from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
+from sealane.wire.errors import ProtocolError
+from sealane.wire.faults import CODES, error_of
+from sealane.wire.frames import Buffer
+from sealane.wire.messages import Deliver, Ended, Goodbye, Hello, Note, Ping, Pong, Progress, Refused, Revoke, Welcome
+
+UNSENT_BYTES_MAX = 2 << 20
+"""What may wait to be sent before publishes and requests wait themselves: a few large batches keep the line busy."""
+TICK_SECONDS = 1.0
+CALLS_SPARE = 1_000
+"""Calls that are kept free for what cannot wait: consumers that come and go."""
+
+Answered = Callable[[Any, memoryview, SealaneError | None], None]
+"""Told the answer and its body, or why there is none."""
+
+_NO_BODY = memoryview(b"")
+
+
+class LinkLost(Unavailable):
+    """The connection ended before the node had answered: whether it did what was asked is not known."""
+
+
+class LinkUser(Protocol):
+    """Who is told what happens on a link. Nothing here may raise."""
+
+    def heard(self, link: Link, message: Any, body: memoryview) -> None:
+        """A `Deliver`, `Revoke` or `Ended`."""
+
+    def writable(self, link: Link) -> None:
+        """There is room again, for those who waited for it."""
+
+    def draining(self, link: Link) -> None:
+        """The node wants to stop: it takes nothing new, and answers what it has begun."""
+
+    def lost(self, link: Link, error: SealaneError) -> None:
+        """It is over; every call has been told."""
+
+
+class Link(asyncio.BufferedProtocol):
+    """Made by `open_link`. After the loss of the connection everything fails at once; nothing is tried again here."""
+
+    def __init__(self, address: Address, hello: Hello, scratch: memoryview, user: LinkUser) -> None:
+        self.address = address
+        self.generation = 0
+        """Which link of a reconnecting one it is, from 1."""
+        self.welcome: Welcome | None = None
+        self.paused = False
+        """Whether so much waits to be sent that publishers should wait too."""
+        self.error: SealaneError | None = None
+        self._hello = hello
+        self._user = user
+        self._loop = asyncio.get_running_loop()
+        self._wire = Connection("client", scratch, self._loop.time())
+        self._calls: dict[int, Answered] = {}
+        self._progress: dict[int, Callable[[int, int], None]] = {}
+        self._out: list[Buffer] = []
+        self._flushing: asyncio.Handle | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._room: list[asyncio.Future[None]] = []
+        self.welcomed: asyncio.Future[Welcome] = self._loop.create_future()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+
+    # --- speaking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """Whether something said now may reach the node."""
+        return self.error is None
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether the node takes something new."""
+        return self.error is None and self._wire.state is State.OPEN
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a publish may be sent now: half of the calls is for everything else."""
+        return not self.paused and len(self._calls) < CALLS_OPEN_MAX // 2
+
+    def ask(
+        self,
+        request: Any,
+        body: Sequence[Buffer],
+        answered: Answered,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Send a request now; `answered` is called once, also when the link is lost first. Look for room before."""
+        if self.error is not None:
+            answered(None, _NO_BODY, self.error)
+            return
+        call = request.call = self._wire.new_call()
+        self._calls[call] = answered
+        if progress is not None:
+            self._progress[call] = progress
+        self._write(self._wire.say(request, body, now=self._loop.time()))
+
+    async def request(
+        self, request: Any, body: Sequence[Buffer] = (), progress: Callable[[int, int], None] | None = None
+    ) -> tuple[Any, memoryview]:
+        """The answer and its body. Raises what the node refused it with, or `LinkLost`.
+
+        Who is cancelled while waiting leaves the request to itself; its answer is not missed.
+        """
+        await self.room()
+        answer: asyncio.Future[tuple[Any, memoryview]] = self._loop.create_future()
+
+        def answered(reply: Any, body: memoryview, error: SealaneError | None) -> None:
+            if answer.done():
+                return
+            if error is None and type(reply) is Refused:
+                error = error_of(reply.code, reply.text, reply.fields)
+            if error is None:
+                answer.set_result((reply, body))
+            else:
+                answer.set_exception(error)
+
+        self.ask(request, body, answered, progress)
+        return await answer
+
+    def tell(self, note: Note | Any) -> None:
+        """Send something that is not answered. Nothing happens on a link that is lost."""
+        if self.error is None:
+            self._write(self._wire.say(note, now=self._loop.time()))
+
+    async def room(self) -> None:
+        """Until the node has caught up with what was sent to it."""
+        while self.error is None and (self.paused or len(self._calls) >= CALLS_OPEN_MAX - CALLS_SPARE):
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._room.append(waiter)
+            await waiter
+        if self.error is not None:
+            raise Unavailable(str(self.error)) from self.error
+
+    def _make_room(self) -> None:
+        waiters, self._room = self._room, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _write(self, pieces: list[Buffer]) -> None:
+        """What is said within one pass of the event loop goes out together."""
+        self._out.extend(pieces)
+        if self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._out and self._transport is not None and not self._transport.is_closing():
+            pieces, self._out = self._out, []
+            if len(pieces) == 1:
+                self._transport.write(pieces[0])
+            else:
+                self._transport.writelines(pieces)
+
+    # --- asyncio's side -----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # By what it can do: uvloop's transports are not of asyncio's class.
+        assert hasattr(transport, "writelines")
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
+        plug = transport.get_extra_info("socket")
+        if plug is not None and plug.family in (socket.AF_INET, socket.AF_INET6):
+            plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._write(self._wire.say(self._hello, now=self._loop.time()))
+        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self._make_room()
+        self._user.writable(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._wire.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.error is not None:
+            return
+        try:
+            for message, body in self._wire.received(nbytes, self._loop.time()):
+                self._hear(message, body)
+        except SealaneError as error:
+            self._break_off(error if isinstance(error, ProtocolError) else ProtocolError("bad-message", str(error)))
+
+    def _tick(self) -> None:
+        try:
+            due = self._wire.tick(self._loop.time())
+        except ProtocolError as error:
+            self._break_off(error)
+            return
+        if due:
+            self._write(due)
+        often = min(TICK_SECONDS, (self._wire.heartbeat_seconds or TICK_SECONDS) / 2)
+        self._ticking = self._loop.call_later(often, self._tick)
+
+    def eof_received(self) -> bool:
+        return False  # The transport closes itself, and `connection_lost` tells the rest.
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.error is None:
+            self.error = self._lost(f": {error}" if error is not None else ", closed by the node")
+        self._end()
+
+    def _lost(self, how: str) -> LinkLost:
+        return LinkLost(f"the connection to {self.address} was lost{how}")
+
+    # --- hearing ------------------------------------------------------------------------------------------------------
+
+    def _hear(self, message: Any, body: memoryview) -> None:
+        kind = type(message)
+        if kind is Deliver or kind is Revoke or kind is Ended:
+            self._user.heard(self, message, body)
+        elif kind is Ping:
+            self._write(self._wire.pong(self._loop.time()))
+        elif kind is Pong:
+            pass
+        elif kind is Progress:
+            if (told := self._progress.get(message.call)) is not None:
+                told(message.done, message.total)
+        elif kind is Welcome:
+            self.welcome = message
+            if not self.welcomed.done():
+                self.welcomed.set_result(message)
+        elif kind is Goodbye:
+            self._farewell(message)
+        else:
+            answered = self._calls.pop(message.call)
+            self._progress.pop(message.call, None)
+            answered(message, body, None)
+            if self._room:
+                self._make_room()
+
+    def _farewell(self, goodbye: Goodbye) -> None:
+        if goodbye.code == DRAINING:
+            self._user.draining(self)
+            return
+        if goodbye.code in CODES:
+            self.error = error_of(goodbye.code, goodbye.text, {})
+        elif self.welcome is None:
+            self.error = ProtocolError(goodbye.code, goodbye.text)
+        else:
+            self.error = self._lost(f": the node said {goodbye.code!r}: {goodbye.text}")
+        self.abort()
+
+    def _break_off(self, error: ProtocolError) -> None:
+        """The node broke the protocol, or fell silent: say so, and have done with it."""
+        if self._wire.state is not State.CLOSED:
+            self._write(self._wire.farewell(error, self._loop.time()))
+            self._flush()
+        self.error = error if self.welcome is None else self._lost(f": {error.problem}")
+        self.abort()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Say goodbye, and let what was said go out, as long as that needs no waiting for the node."""
+        if self.error is not None:
+            self.abort()
+            return
+        self._write(self._wire.say(Goodbye("closing", "the client is done"), now=self._loop.time()))
+        self._flush()
+        self.error = LinkLost(f"the connection to {self.address} was closed here")
+        if self._transport is not None:
+            if self._transport.get_write_buffer_size():
+                self._transport.abort()
+            else:
+                self._transport.close()
+
+    def abort(self) -> None:
+        if self.error is None:
+            self.error = LinkLost(f"the connection to {self.address} was cut here")
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self) -> None:
+        error = self.error
+        assert error is not None
+        for timer in (self._ticking, self._flushing):
+            if timer is not None:
+                timer.cancel()
+        self._ticking = self._flushing = None
+        self._out.clear()
+        calls, self._calls = self._calls, {}
+        self._progress.clear()
+        lost = error if isinstance(error, LinkLost) else self._lost(f": {error}")
+        for answered in calls.values():
+            answered(None, _NO_BODY, lost)
+        self._make_room()
+        if not self.welcomed.done():
+            self.welcomed.set_exception(error)
+            self.welcomed.exception()  # Who opens the link may have given up waiting; then nobody looks.
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self._user.lost(self, error)
+
+
+async def open_link(address: Address, hello: Hello, scratch: memoryview, user: LinkUser) -> Link:
+    """A link whose handshake is done. Raises `OSError`, or what the node said instead of `Welcome`."""
+    loop = asyncio.get_running_loop()
+    _, link = await loop.create_connection(lambda: Link(address, hello, scratch, user), address.host, address.port)
+    try:
+        await link.welcomed
+    except BaseException:
+        link.abort()
+        raise
+    return link

@@ -1,0 +1,253 @@
+"""The publishes of a lane: in order for each target, numbered, and sent again on the next link until they are answered.
+
+The node knows a batch again by its producer and sequence, or by the ids that its messages were given, and then answers
+with the first one's receipts: however often a link is lost, each batch is stored once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from sealane.client.remote.link import Link
+from sealane.client.remote.reconnecting import ReconnectingLink
+from sealane.delivery.producers import REMEMBERED_BATCHES
+from sealane.errors import Closed, DeadlineExceeded, SealaneError
+from sealane.message import Batch, encode_parts
+from sealane.wire.faults import error_of
+from sealane.wire.messages import Refused
+
+BATCHES_IN_FLIGHT_MAX = REMEMBERED_BATCHES
+"""Batches of one target without an answer: as many as a partition remembers of a producer. Later ones wait here."""
+STOPPING = frozenset({"unavailable", "closed"})
+"""How a node that is stopping refuses: the same request is right for the next link."""
+SWEEP_SECONDS = 1.0
+
+
+Finish = Callable[[Any, Batch], Any]
+"""Makes what the caller gets from the answer and the batch."""
+
+
+class _Pending:
+    __slots__ = ("batch", "deadline", "finish", "future", "request", "returned")
+
+    def __init__(
+        self,
+        request: Any,
+        batch: Batch,
+        finish: Callable[[Any, Batch], Any],
+        future: asyncio.Future[Any],
+        deadline: float,
+    ) -> None:
+        self.request = request
+        self.batch = batch
+        self.finish = finish
+        self.future = future
+        self.deadline = deadline
+        self.returned = False
+        """The node that it was sent to did not take it any more."""
+
+
+class _Line:
+    """The batches for one target, in order."""
+
+    __slots__ = ("producer", "sent", "sequence", "unsent")
+
+    def __init__(self, producer: bytes) -> None:
+        self.producer = producer
+        self.sequence = 0
+        self.unsent: deque[_Pending] = deque()
+        self.sent: dict[_Pending, None] = {}
+
+    def number(self, batch: Batch) -> Batch:
+        """A batch that the node can know again."""
+        meta = batch.meta
+        if meta.given_ids or meta.producer is not None:
+            return batch
+        numbered = msgspec.structs.replace(meta, producer=self.producer, sequence=self.sequence)
+        self.sequence += 1
+        return batch.with_meta(numbered)
+
+    def take_back(self) -> None:
+        """What was sent and not answered is to be sent again, in its order; what nobody waits for is dropped."""
+        again = [pending for pending in self.sent if not pending.future.done()]
+        self.sent.clear()
+        for pending in reversed(again):
+            self.unsent.appendleft(pending)
+
+
+class Publishes:
+    """A user of one reconnecting link."""
+
+    def __init__(self, line: ReconnectingLink, entropy: Callable[[int], bytes], timeout_seconds: float) -> None:
+        self._link_of = line
+        self._entropy = entropy
+        self._timeout_seconds = timeout_seconds
+        self._loop = asyncio.get_running_loop()
+        self._lines: dict[tuple[type, str], _Line] = {}
+        self._waiting: dict[_Line, None] = {}
+        """Lines with something unsent."""
+        self._link: Link | None = None
+        """Where they are sent; the next one only when everything on this one is answered or lost."""
+        self._next: Link | None = None
+        self._in_flight = 0
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._closed: SealaneError | None = None
+        line.users[self] = None
+
+    def publish(
+        self, target: str, request: Any, batch: Batch, finish: Callable[[Any, Batch], Any]
+    ) -> asyncio.Future[Any]:
+        """Send the batch to its target, now or as soon as it can be; `finish` makes the result from the answer.
+
+        Batches for one target are stored in the order of these calls.
+        """
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self._closed is not None:
+            future.set_exception(self._closed)
+            return future
+        key = (type(request), target)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line(self._entropy(16))
+        deadline = self._loop.time() + self._timeout_seconds
+        line.unsent.append(_Pending(request, line.number(batch), finish, future, deadline))
+        self._waiting[line] = None
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        if self._link is None:
+            self._link_of.begin()
+        else:
+            self._send_from(line)
+        return future
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def _send_all(self) -> None:
+        for line in list(self._waiting):
+            self._send_from(line)
+
+    def _send_from(self, line: _Line) -> None:
+        link = self._link
+        if link is None or not link.takes_requests:
+            return
+        while line.unsent and link.has_room and len(line.sent) < BATCHES_IN_FLIGHT_MAX:
+            pending = line.unsent.popleft()
+            if pending.future.done():
+                continue  # Its caller has given up, and nothing was sent.
+            line.sent[pending] = None
+            self._in_flight += 1
+            head, records = encode_parts(pending.batch)
+            body = (head, memoryview(records).cast("B"))
+            link.ask(pending.request, body, partial(self._answered, line, pending))
+        if not line.unsent:
+            self._waiting.pop(line, None)
+
+    def _answered(
+        self, line: _Line, pending: _Pending, reply: Any, body: memoryview, error: SealaneError | None
+    ) -> None:
+        self._in_flight -= 1
+        if error is not None:
+            return  # The link is lost: `lost` takes back everything that was sent on it.
+        refused = type(reply) is Refused
+        link = self._link
+        if refused and link is not None and _is_stopping(link, reply.code):
+            # It stays among what was sent, in its place, until the rest is answered and the next link takes over.
+            if link.takes_requests:
+                link.abort()
+            self._move_on()
+            return
+        line.sent.pop(pending, None)
+        if not pending.future.done():
+            try:
+                if refused:
+                    raise error_of(reply.code, reply.text, reply.fields)
+                pending.future.set_result(pending.finish(reply, pending.batch))
+            except SealaneError as problem:
+                pending.future.set_exception(problem)
+        if link is None or not link.takes_requests:
+            self._move_on()
+        elif self._waiting:
+            self._send_all()
+
+    def _move_on(self) -> None:
+        """Go over to the next link, if nothing on this one is still to be answered."""
+        if self._in_flight and self._link is not None and self._link.open:
+            return
+        for line in self._lines.values():
+            if line.sent:
+                line.take_back()
+            if line.unsent:
+                self._waiting[line] = None
+        self._link, self._next = self._next, None
+        self._send_all()
+
+    # --- what happens to links ----------------------------------------------------------------------------------------
+
+    def linked(self, link: Link) -> None:
+        self._next = link
+        if self._link is None:
+            self._move_on()
+
+    def draining(self, link: Link) -> None:
+        if link is self._link:
+            self._move_on()
+
+    def lost(self, link: Link) -> None:
+        if link is self._next:
+            self._next = None
+        if link is self._link:
+            self._in_flight = 0
+            self._move_on()
+
+    def writable(self, link: Link) -> None:
+        if link is self._link:
+            self._send_all()
+
+    def failed(self, error: SealaneError) -> None:
+        self._fail_all(error)
+
+    # --- deadlines and the end ----------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """What is past its deadline has failed. Coarse: who waits has a finer deadline of their own."""
+        now = self._loop.time()
+        busy = False
+        for line in self._lines.values():
+            for pending in (*line.sent, *line.unsent):
+                if pending.deadline > now:
+                    busy = True
+                    break
+                if not pending.future.done():
+                    problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
+                    trouble = self._link_of.trouble
+                    pending.future.set_exception(DeadlineExceeded(problem + (f" ({trouble})" if trouble else "")))
+                    pending.future.exception()
+            while line.unsent and line.unsent[0].future.done():
+                line.unsent.popleft()
+        self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
+
+    def _fail_all(self, error: SealaneError) -> None:
+        for line in self._lines.values():
+            for pending in (*line.sent, *line.unsent):
+                if not pending.future.done():
+                    pending.future.set_exception(error)
+                    pending.future.exception()  # Who waits sees it; that nobody may wait is no stray error.
+            line.unsent.clear()
+        self._waiting.clear()
+
+    def close(self) -> None:
+        self._closed = Closed("the lane is closed")
+        self._fail_all(self._closed)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+
+
+def _is_stopping(link: Link, code: str) -> bool:
+    return code == "closed" or (code in STOPPING and not link.takes_requests)
