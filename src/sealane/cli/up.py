@@ -108,7 +108,9 @@ def command_prefix(data: str) -> str:
     """How the user would call this program from here, for the node of this data directory."""
     called = sys.argv[0]
     found = shutil.which("sealane")
-    if found is not None and os.path.realpath(found) == os.path.realpath(called):
+    if Path(called).name == "__main__.py":
+        program = f"{shlex.quote(sys.executable)} -m sealane"
+    elif found is not None and os.path.realpath(found) == os.path.realpath(called):
         program = "sealane"
     else:
         relative = os.path.relpath(called)

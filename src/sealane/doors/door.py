@@ -14,6 +14,10 @@ class Door(Protocol):
     def address(self) -> str:
         """`host:port` where it answers, once started."""
 
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+
     async def start(self) -> None:
         """Return when clients can come in. Raises `PortTaken` if someone else holds the port."""
 

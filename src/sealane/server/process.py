@@ -14,13 +14,16 @@ from sealane._version import __version__
 from sealane.doors.door import Door
 from sealane.doors.http import HttpDoor
 from sealane.doors.http.watching import Watched
+from sealane.doors.native.door import NativeDoor
 from sealane.engine.local import DiskFiles, LocalEngine
 from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.node import Node
 from sealane.node.gate import Gate, everyone_is_admin
+from sealane.node.status import health
 from sealane.node.surroundings import Surroundings
 from sealane.server.checks import check, enabled_doors
+from sealane.server.metrics import Metrics
 from sealane.server.notices import NODE_FILE, NodeNotice, notice, post, take_down
 from sealane.server.settings import ServerSettings
 
@@ -49,6 +52,7 @@ class Server:
         self._state = "starting"
         self._stop = asyncio.Event()
         self._node: Node | None = None
+        self._metrics: Metrics | None = None
         self._doors: list[Door] = []
 
     def stop(self) -> None:
@@ -63,7 +67,6 @@ class Server:
                 self._announce(stack)
                 await self._serve()
             await self._drain()
-            log.info("stopping", data=self._settings.data)
         log.info("stopped", data=self._settings.data)
 
     # --- starting -----------------------------------------------------------------------------------------------------
@@ -76,10 +79,12 @@ class Server:
         stack.callback(files.release)
         # The door for those who watch comes first, so that they see a long recovery for what it is.
         if self._settings.doors.http.enabled:
-            await self._open(HttpDoor(self._settings.doors.http, Watched(self._problems, self._metrics)), stack)
+            await self._open(HttpDoor(self._settings.doors.http, Watched(self._problems, self._render)), stack)
         self._node = await self._open_node(files, stack)
+        self._metrics = Metrics(self._node)
         for door in self._doors_of(Gate(self._node, everyone_is_admin)):
             await self._open(door, stack)
+        self._node.measures.connections.update({door.name: _count(door) for door in self._doors})
         # What was loaded stays: the garbage collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -100,7 +105,11 @@ class Server:
 
     def _doors_of(self, gate: Gate) -> list[Door]:
         """The doors that clients come in by, in the order in which they open."""
-        return []
+        doors = self._settings.doors
+        if not doors.native.enabled:
+            return []
+        # Another one with each start: clients learn from it that what they held before is over.
+        return [NativeDoor(gate, doors.native, node_id=os.urandom(8).hex(), software=f"sealane/{__version__}")]
 
     async def _open(self, door: Door, stack: AsyncExitStack) -> None:
         stack.push_async_callback(door.close)
@@ -141,23 +150,28 @@ class Server:
     def _problems(self) -> list[str]:
         if self._state != "serving" or self._node is None:
             return [f"the node is {self._state}"]
-        failure = self._node.supervisor.failure
-        return [f"the node is stopping: {failure}"] if failure is not None else []
+        return health(self._node).problems
 
-    def _metrics(self) -> tuple[bytes, str]:
-        return b"", "text/plain; version=1.0.0"
+    def _render(self) -> tuple[bytes, str]:
+        """Nothing, as long as there is nothing to measure."""
+        return self._metrics.render() if self._metrics is not None else (b"", "text/plain")
 
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     async def _drain(self) -> None:
         """Whoever watches is told to the end: their door opened first, and drains last."""
         self._state = "draining"
+        log.info("stopping", drain_seconds=self._settings.drain_seconds)
         try:
             async with asyncio.timeout(self._settings.drain_seconds):
                 for door in reversed(self._doors):
                     await door.drain()
         except TimeoutError:
             log.warning("clients are cut off: they were not done in time", drain_seconds=self._settings.drain_seconds)
+
+
+def _count(door: Door) -> Callable[[], int]:
+    return lambda: door.connections
 
 
 def _clock_us() -> int:

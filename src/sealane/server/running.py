@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvloop
 
+from sealane.server.logs import configure_logs
 from sealane.server.process import Server
 from sealane.server.settings import ServerSettings
 
@@ -46,5 +47,6 @@ def run(
             for each in STOP_SIGNALS:
                 loop.remove_signal_handler(each)
 
+    configure_logs(settings.log.format, settings.log.level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
