@@ -102,12 +102,19 @@ async def test_backups_of_a_broker_in_full_use_hold_all_that_was_confirmed(direc
         restore(tmp_path / f"backup{number}", data)
         assert verify(data, lambda done, total: None).damage == []
         async with sealane.embedded(data) as copy:
-            end = (await copy.describe_topic("work")).partitions[0].end
-            stored = [int(message.payload) for message in await take(copy.consume("work", "judge"), end)]
+            stored = await everything(copy)
             assert stored == sorted(stored)
             assert before <= set(stored), "a message with a receipt is not in the backup"
             left = await remaining(copy)
             assert not left & done, "a confirmed ack is not in the backup"
+
+
+async def everything(lane: sealane.Lane) -> list[int]:
+    """All that is stored in the topic, in order. A backup may be older than the topic."""
+    if "default/work" not in await lane.topics():
+        return []
+    end = (await lane.describe_topic("work")).partitions[0].end
+    return [int(message.payload) for message in await take(lane.consume("work", "judge"), end)] if end else []
 
 
 async def remaining(lane: sealane.Lane) -> set[int]:
@@ -146,15 +153,11 @@ async def test_a_broker_killed_in_the_middle_of_a_backup_loses_nothing(tmp_path:
     for number in sorted(finished)[-3:]:
         restore(backups / str(number), tmp_path / f"restored{number}")
         async with sealane.embedded(tmp_path / f"restored{number}") as copy:
-            end = (await copy.describe_topic("work")).partitions[0].end
-            stored = {int(message.payload) for message in await take(copy.consume("work", "judge"), end)}
-            assert known[number] <= stored
+            assert known[number] <= set(await everything(copy))
 
     assert verify(directory, lambda done, total: None).damage == []
     async with sealane.embedded(directory) as lane:
-        end = (await lane.describe_topic("work")).partitions[0].end
-        stored = {int(message.payload) for message in await take(lane.consume("work", "judge"), end)}
-        assert told["P"] <= stored
+        assert told["P"] <= set(await everything(lane))
         assert not await remaining(lane) & told["A"]
 
 
