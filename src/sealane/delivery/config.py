@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, get_args
 
 import msgspec
@@ -15,6 +14,8 @@ MODES: tuple[str, ...] = get_args(Mode)
 LEASE_SECONDS_DEFAULT = 30.0
 LEASE_SECONDS_MAX = 12 * 3600.0
 """Longer leases would hide a dead consumer for a working day; extend them instead."""
+DELAY_SECONDS_MAX = 100 * 365 * 24 * 3600
+"""A hundred years: whatever waits, the moment at which it is due can be written down."""
 ATTEMPTS_MAX = 1_000
 """Attempts are kept as one bitmap a level; more levels would make a nack slow for everyone."""
 SECOND_US = 1_000_000
@@ -57,8 +58,8 @@ def check_config(config: SubscriptionConfig) -> None:
     retry = config.retry
     if retry.kind not in ("exponential", "fixed"):
         raise InvalidArgument("retry.kind", f"{retry.kind!r} is neither 'exponential' nor 'fixed'")
-    if not 0 <= retry.delay_seconds < math.inf or not 0 <= retry.delay_seconds_max < math.inf:
-        raise InvalidArgument("retry.delay_seconds", "delays must be finite and at least 0")
+    if not 0 <= retry.delay_seconds <= DELAY_SECONDS_MAX or not 0 <= retry.delay_seconds_max <= DELAY_SECONDS_MAX:
+        raise InvalidArgument("retry.delay_seconds", f"delays go from 0 to {DELAY_SECONDS_MAX:,} seconds")
     if retry.kind == "exponential" and retry.delay_seconds_max < retry.delay_seconds:
         raise InvalidArgument("retry.delay_seconds_max", "the longest delay must be at least the first")
     if not 1 <= retry.attempts_max <= ATTEMPTS_MAX:

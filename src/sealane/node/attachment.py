@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from pyroaring import BitMap64
 
-from sealane.delivery.config import SECOND_US
+from sealane.delivery.config import DELAY_SECONDS_MAX, LEASE_SECONDS_MAX, SECOND_US
 from sealane.delivery.subscription import Subscription
-from sealane.errors import Closed, LeaseLost
+from sealane.errors import Closed, InvalidArgument, LeaseLost
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dispatch import Dispatcher
 from sealane.node.owner import PartitionOwner
 from sealane.node.topics import Topic
+
+REASON_CHARS_MAX = 1_024
+"""Why a message was given back: it is journalled, and goes with the message to the dead letters as a header."""
 
 
 class Attachment:
@@ -94,6 +97,10 @@ class Attachment:
         confirm: bool = False,
     ) -> None:
         """Give leased messages back as failed: an attempt counts; they come again after `delay` or the back-off."""
+        if delay is not None and not 0 <= delay <= DELAY_SECONDS_MAX:
+            raise InvalidArgument("delay", f"{delay} is not in 0 to {DELAY_SECONDS_MAX:,} seconds")
+        if reason is not None and len(reason) > REASON_CHARS_MAX:
+            raise InvalidArgument("reason", f"it has {len(reason):,} characters, the limit is {REASON_CHARS_MAX:,}")
         owner, subscription = self.find(partition)
         delay_us = None if delay is None else round(delay * SECOND_US)
         held = subscription.leases.held(lease, offsets)
@@ -107,6 +114,8 @@ class Attachment:
 
     async def extend(self, partition: int, lease: int, seconds: float) -> int:
         """Move the lease's deadline to `seconds` from now, and return it."""
+        if not 0 < seconds <= LEASE_SECONDS_MAX:
+            raise InvalidArgument("seconds", f"{seconds} is not in 0 to {LEASE_SECONDS_MAX:g} seconds")
         owner, subscription = self.find(partition)
         deadline_us = owner.clock() + round(seconds * SECOND_US)
         event = subscription.extend(lease, deadline_us)
@@ -186,7 +195,7 @@ class Attachment:
 
     def find(self, partition: int) -> tuple[PartitionOwner, Subscription]:
         """The partition, and this consumer's position on it."""
-        if partition >= len(self.topic.owners):
+        if not 0 <= partition < len(self.topic.owners):
             raise Closed(f"topic {self.topic.full_name!r} was deleted")
         owner = self.topic.owners[partition]
         return owner, owner.core.subscription(self._position)

@@ -13,7 +13,7 @@ from sealane.delivery.subscription import Subscription
 from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.node.consumers import Consumer, Group, Revocation
-from sealane.node.deliveries import Delivery, Part, cut, later_attempts
+from sealane.node.deliveries import Delivery, Part, cut, later_attempts, offsets_of
 from sealane.node.supervision import Backoff
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class Dispatcher:
         if not subscription.backlog.has_ready(consumer.id):
             await self._scan(consumer)
         await self._look_ahead()
-        if consumer.credit <= 0 or consumer.id not in self._group.consumers or owner.supervisor.failure is not None:
+        if consumer.credit <= 0 or consumer.paused or consumer.id not in self._group.consumers:
+            return False
+        if owner.supervisor.failure is not None:
             return False
         count = min(consumer.credit, max(1, owner.settings.delivery_bytes_max // owner.message_bytes))
         now_us = owner.clock()
@@ -156,6 +158,8 @@ class Dispatcher:
                 consumer.deliver(delivery)
                 sent = True
                 self._owner.witness.delivered(delivery, nbytes, self._subscription)
+                if nbytes >= self._owner.settings.delivery_bytes_max:
+                    self._take_rest_back(consumer, delivery, nbytes)
         finally:
             if not sent:
                 # The consumer left, or this dispatcher was closed: nobody has seen the messages.
@@ -163,6 +167,21 @@ class Dispatcher:
                 if released:
                     self._owner.revoked(self._subscription, released)
                     self._owner.note(self._subscription, released)
+
+    def _take_rest_back(self, consumer: Consumer, delivery: Delivery, nbytes: int) -> None:
+        """Messages were larger than was thought: what did not go with the others is ready again, and goes next."""
+        owner, subscription = self._owner, self._subscription
+        rest = subscription.leases.held(delivery.lease, None)
+        for part in delivery.parts:
+            rest -= offsets_of(part)
+        if not rest:
+            return
+        owner.message_bytes = max(1, nbytes // len(delivery))
+        consumer.credit += len(rest)
+        released = subscription.release(delivery.lease, rest)
+        # Of the first the consumer knows nothing; the others are what was granted beyond it, of the same keys.
+        owner.revoked(subscription, released[1:])
+        owner.note(subscription, released)
 
     def _delivery(self, grant: Granted, parts: list[Part], attempts: tuple[tuple[BitMap64, int], ...]) -> Delivery:
         owner = self._owner
@@ -177,11 +196,14 @@ class Dispatcher:
         )
 
     async def _parts(self, offsets: BitMap64) -> tuple[list[Part], int]:
-        """The messages, and about how many bytes they have: each batch's are shared out evenly, which costs nothing."""
+        """The messages, and about how many bytes they have: each batch's are shared out evenly, which costs nothing.
+
+        Not all of them if that is too much for one delivery.
+        """
         parts: list[Part] = []
         nbytes = 0
         missing = offsets.copy()
-        while missing:
+        while missing and nbytes < self._owner.settings.delivery_bytes_max:
             at = missing.min()
             stored = await self._owner.fetch(at)
             if stored is None or stored.base > at:

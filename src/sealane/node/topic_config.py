@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 import msgspec
@@ -44,13 +45,13 @@ def check_topic_config(config: TopicConfig) -> None:
     """Refuse what cannot work, naming the argument."""
     if not 1 <= config.partitions <= PARTITIONS_MAX:
         raise InvalidArgument("partitions", f"{config.partitions} is not in 1 to {PARTITIONS_MAX}")
-    if config.retention_seconds < 0:
-        raise InvalidArgument("retention_seconds", f"{config.retention_seconds} is negative")
+    if not 0 <= config.retention_seconds < math.inf:
+        raise InvalidArgument("retention_seconds", f"{config.retention_seconds} is not a number of seconds from 0")
     if config.messages_max is not None and config.messages_max < 1:
         raise InvalidArgument("messages_max", f"{config.messages_max} is not at least 1; leave it out for no limit")
     if config.when_full not in get_args(WhenFull):
         raise InvalidArgument("when_full", f"{config.when_full!r} is not one of {', '.join(get_args(WhenFull))}")
-    if config.id_window_seconds < 0 or config.id_window_ids_max < 0:
+    if not 0 <= config.id_window_seconds < math.inf or config.id_window_ids_max < 0:
         raise InvalidArgument("id_window", "seconds and ids_max must be at least 0")
 
 

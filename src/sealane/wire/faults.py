@@ -30,8 +30,15 @@ def fault_of(error: BaseException) -> Fault:
     if not isinstance(error, SealaneError):
         return INTERNAL, "the node failed unexpectedly at this request; its log tells more", {}
     kind = next(kind for kind in type(error).__mro__ if _code(kind) in CODES)
-    fields = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | None)}
+    fields = {name: value for name, value in vars(error).items() if _is_plain(value)}
     return _code(kind), str(error), fields
+
+
+def _is_plain(value: object) -> bool:
+    """Whether msgpack can carry it, and a program at the other end can use it."""
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63
+    return isinstance(value, str | float | None)
 
 
 def error_of(code: str, text: str, fields: dict[str, Any]) -> SealaneError:
