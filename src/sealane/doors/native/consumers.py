@@ -198,7 +198,10 @@ class NativeConsumer:
             await self.end()
             return True
         await self.attachment.detach()
-        return not self.attachment.holds_any()
+        if self.attachment.holds_any():
+            return False
+        await self.end()  # It may have left before, holding messages that are answered by now.
+        return True
 
     async def end(self, *, node_stops: bool = False) -> None:
         """Its connection is gone, or another one has taken its identity over."""
