@@ -20,7 +20,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"client", "doors"}),
     frozenset({""}),
     frozenset({"server"}),
-    frozenset({"__main__", "cli", "testing"}),
+    frozenset({"cli", "testing"}),
+    frozenset({"__main__"}),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

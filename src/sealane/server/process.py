@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sealane._version import __version__
 from sealane.doors.door import Door
-from sealane.doors.http import HttpDoor
+from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.watching import Watched
 from sealane.doors.native.door import NativeDoor
 from sealane.engine.local import DiskFiles, LocalEngine
@@ -115,7 +115,6 @@ class Server:
         stack.push_async_callback(door.close)
         await door.start()
         self._doors.append(door)
-        log.info("a door is open", door=door.name, address=door.address)
 
     def _announce(self, stack: AsyncExitStack) -> None:
         order = list(enabled_doors(self._settings.doors))

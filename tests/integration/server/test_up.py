@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from sealane.cli.up import EXTRA_MODULES
 from sealane.server.notices import read_node_notice
-from tests.integration.server.up import FREE_PORTS, Up, sealane
+from tests.integration.server.up import FREE_PORTS, Up, environment, sealane
 
 
 def port_of(address: str) -> str:
@@ -185,3 +188,31 @@ def test_settings_reach_the_node(tmp_path: Path) -> None:
 
     events = [json.loads(line) for line in log.splitlines()]
     assert events[-1]["event"] == "stopped"
+
+
+def without_the_extra(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as if the packages of the extra `server` had not been installed."""
+    hide = f"import sys; sys.modules.update(dict.fromkeys({EXTRA_MODULES!r}))"
+    program = f"{hide}; from sealane.cli.main import app; app({list(arguments)!r})"
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=cwd, env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+def test_without_the_extra_the_line_that_installs_it_is_told(tmp_path: Path) -> None:
+    result = without_the_extra("up", "--insecure", cwd=tmp_path)
+
+    assert result.returncode == 1
+    assert "pip install 'sealane[server]'" in result.stderr
+    assert "uvicorn" in result.stderr
+
+
+def test_settings_can_be_looked_at_without_the_extra(tmp_path: Path) -> None:
+    shown = without_the_extra("config", "show", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "doors.http.port" in shown.stdout
+
+    (tmp_path / "sealane.yaml").write_text("log: {level: debug}")
+    refused = without_the_extra("config", "show", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "pip install 'sealane[server]'" in refused.stderr

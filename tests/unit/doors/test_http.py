@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from sealane.doors.http import HttpDoor, HttpDoorSettings
+from sealane.doors.http.door import HttpDoor
+from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched
 from sealane.errors import InvalidArgument, PortTaken
 

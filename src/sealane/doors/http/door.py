@@ -12,6 +12,9 @@ from sealane.doors.http.connection import BoundedConfig, BoundedConnection
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched
 from sealane.doors.listening import address_of, listen
+from sealane.log import get_log
+
+log = get_log("sealane.doors.http")
 
 
 class HttpDoor:
@@ -59,6 +62,7 @@ class HttpDoor:
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=[self._listener])
         self._ticking = asyncio.create_task(self._server.main_loop(), name="http door")
+        log.info("the http door is open", address=self._address)
 
     async def drain(self) -> None:
         """Requests that have begun are answered; connections without one are closed."""
