@@ -46,7 +46,7 @@ class SealaneGroup(TyperGroup):
                 typer.echo(f"error: {problem}", err=True)
             fail(error.problems[-1], EXIT_USAGE)
         except (SealaneError, OSError) as error:
-            fail(str(error), exit_code_of(error))
+            fail("; ".join([str(error), *getattr(error, "__notes__", ())]), exit_code_of(error))
 
 
 def exit_code_of(error: Exception) -> int:

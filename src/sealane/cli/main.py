@@ -9,15 +9,43 @@ import typer
 from sealane._version import __version__
 from sealane.cli.later import Later, LaterGroup
 
+_NODE, _MESSAGES, _TOPICS = "The node", "Messages", "Topics, subscriptions, exchanges"
+
 COMMANDS = (
-    Later("up", "sealane.cli.up:up", "Run a node until Ctrl-C or SIGTERM, and say where its doors are.", "Node"),
-    Later("config", "sealane.cli.config:config", "Settings: what a node started here would run with, and why.", "Node"),
+    Later("up", "sealane.cli.up:up", "Run a node until Ctrl-C or SIGTERM, and say where its doors are.", _NODE),
+    Later("config", "sealane.cli.config:config", "Settings: what a node started here would run with, and why.", _NODE),
     Later(
         "log",
         "sealane.cli.log:log",
         "A data directory from outside: list, check, export, back up, restore. All but restore only read.",
-        "Node",
+        _NODE,
     ),
+    Later(
+        "publish",
+        "sealane.cli.publish:publish_command",
+        "Publish messages to a topic, and end when they are durable.",
+        _MESSAGES,
+    ),
+    Later(
+        "consume",
+        "sealane.cli.consume:consume_command",
+        "Write a subscription's messages to standard output, and acknowledge each once it is written.",
+        _MESSAGES,
+    ),
+    Later(
+        "dlq",
+        "sealane.cli.dead_letters:dead_letter_commands",
+        "Dead letters: what subscriptions gave up, why, and its way back.",
+        _MESSAGES,
+    ),
+    Later("topic", "sealane.cli.topics:topic_commands", "Make, list, look at, change and delete topics.", _TOPICS),
+    Later(
+        "subscription",
+        "sealane.cli.subscriptions:subscription_commands",
+        "List, look at, move and delete subscriptions.",
+        _TOPICS,
+    ),
+    Later("exchange", "sealane.cli.exchanges:exchange_commands", "Route by key: exchanges and bindings.", _TOPICS),
 )
 """In the order in which the help lists them; each module is loaded when its command is used."""
 
