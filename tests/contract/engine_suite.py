@@ -161,6 +161,20 @@ class EngineSuite:
         assert (stored.base, stored.batch.payloads()) == (3, [b"3", b"4"])
         assert engine.recent(ORDERS, 5) is None
 
+    async def test_it_knows_when_a_message_was_committed(self, engine: Engine, clock: Clock) -> None:
+        assert engine.committed_at(ORDERS, 0) is None
+        owner = await Owner.of(engine)
+        assert engine.committed_at(ORDERS, 0) is None
+        first_us = clock.now_us
+        await owner.commit(numbered(3))
+        assert engine.committed_at(ORDERS, 2) == first_us
+        clock.advance(10)
+        await owner.commit(numbered(2, 3))
+        # Batches that were joined since may tell the time of their last.
+        assert first_us <= (engine.committed_at(ORDERS, 0) or 0) <= clock.now_us
+        assert engine.committed_at(ORDERS, 4) == clock.now_us
+        assert engine.committed_at(ORDERS, 5) is None
+
     # --- order and visibility -----------------------------------------------------------------------------------
 
     async def test_order_is_fixed_by_the_call_and_not_by_the_await(self, engine: Engine) -> None:

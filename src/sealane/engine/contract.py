@@ -145,7 +145,10 @@ class Engine(Protocol):
         ...
 
     def committed_at(self, partition: PartitionKey, offset: int) -> int | None:
-        """When the message at `offset`, or the first one after it, was committed, in µs; None if that is not known."""
+        """When the message at `offset`, or the first one after it, was committed, in µs; None if that is not known.
+
+        Where batches were joined since, it is the time of the last of them.
+        """
         ...
 
     async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:
