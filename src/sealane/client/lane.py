@@ -28,6 +28,7 @@ from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipt, Receipts
 from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
+from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.routing.exchanges import Exchange, ExchangeKind
 
 T = TypeVar("T")
@@ -304,6 +305,11 @@ class Lane:
         """The exchanges with their kinds and bindings, by name."""
         self._check_open()
         return await self._asked(self._broker.exchanges(), "exchanges")
+
+    async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
+        """How the node is doing, with a row for each of its deepest topics."""
+        self._check_open()
+        return await self._asked(self._broker.status(topics_max=topics_max), "status")
 
     # --- within the package -------------------------------------------------------------------------------------------
 

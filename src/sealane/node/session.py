@@ -25,6 +25,7 @@ from sealane.node.publishing import Publishing
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
+from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus, node_status
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.routing.exchanges import Exchange, ExchangeKind
@@ -221,6 +222,10 @@ class Session:
     async def exchanges(self) -> dict[str, Exchange]:
         """By full name."""
         return self._node.exchanges.list()
+
+    async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
+        authorise(self.principal, "admin", "the node")
+        return node_status(self._node, topics_max=min(topics_max, STATUS_TOPICS_MAX))
 
 
 async def _durable(publishing: Publishing) -> Receipts:

@@ -26,6 +26,7 @@ from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start, check_start
+from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.node.surroundings import Surroundings
 from sealane.routing.exchanges import Exchange, ExchangeKind
 from sealane.wire.errors import ProtocolError
@@ -50,6 +51,7 @@ from sealane.wire.messages import (
     Routed,
     Seek,
     StartPoint,
+    Status,
     Transact,
     Unbind,
     Unsubscribe,
@@ -210,6 +212,9 @@ class RemoteBroker:
 
     async def unbind(self, exchange: str, topic: str, routing_key: str) -> None:
         await self._ask(Unbind(0, exchange, topic, routing_key), again=True)
+
+    async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
+        return await self._value(Status(0, topics_max), NodeStatus)
 
     async def exchanges(self) -> dict[str, Exchange]:
         return await self._value(ListExchanges(0), dict[str, Exchange])
