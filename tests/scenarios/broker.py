@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import sealane
-from sealane.client.embedded import EmbeddedLane
 from sealane.engine.local import StorageSettings
 from sealane.node import NodeSettings
 from sealane.node.describe import SubscriptionDescription
+from tests.native_node import native_node
 
 T = TypeVar("T")
 
@@ -26,11 +27,12 @@ AT_ONCE = sealane.Retry("fixed", 0.0)
 class Broker:
     """`lane` is a user's connection to it. In memory when there is no path; then a restart begins with nothing."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, over_the_wire: bool = False) -> None:
         self.path = path
         self.settings: NodeSettings | None = None
         self.storage: StorageSettings | None = None
-        self._opened: EmbeddedLane | None = None
+        self._over_the_wire = over_the_wire
+        self._opened: AbstractAsyncContextManager[sealane.Lane] | None = None
         self._lane: sealane.Lane | None = None
 
     @property
@@ -39,7 +41,10 @@ class Broker:
         return self._lane
 
     async def start(self) -> sealane.Lane:
-        self._opened = sealane.embedded(self.path, settings=self.settings, storage=self.storage)
+        if self._over_the_wire:
+            self._opened = _connected(self.settings)
+        else:
+            self._opened = sealane.embedded(self.path, settings=self.settings, storage=self.storage)
         self._lane = await self._opened.__aenter__()
         return self._lane
 
@@ -53,6 +58,13 @@ class Broker:
         await self.stop()
         self.settings = settings or self.settings
         return await self.start()
+
+
+@asynccontextmanager
+async def _connected(settings: NodeSettings | None) -> AsyncIterator[sealane.Lane]:
+    """A lane to a node of its own, in memory, through a real door and real sockets."""
+    async with native_node(settings=settings) as node, sealane.connect(node.url) as lane:
+        yield lane
 
 
 async def take(messages: AsyncIterable[T], count: int) -> list[T]:

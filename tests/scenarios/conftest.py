@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,30 +15,46 @@ import sealane
 from tests.scenarios.broker import Broker
 
 
+class Crashes(logging.Handler):
+    """Hears of every crash in this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(record.getMessage())
+
+
 @pytest.fixture
 async def no_stray_errors() -> AsyncIterator[None]:
-    """Errors in tasks and callbacks that nobody awaits are errors of the scenario."""
+    """Errors in tasks and callbacks that nobody awaits are errors of the scenario; so are crashes that a node survives."""
     stray: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: stray.append(context))
+    crashes = Crashes()
+    logging.getLogger("sealane.node.supervision").addHandler(crashes)
     gc.freeze()  # What was there before is not looked through: that would take longer than most scenarios.
     yield
     gc.collect()
     gc.unfreeze()
     await asyncio.sleep(0)
+    logging.getLogger("sealane.node.supervision").removeHandler(crashes)
     assert stray == []
+    assert crashes.seen == []
 
 
-async def _running(path: Path | None) -> AsyncIterator[Broker]:
-    broker = Broker(path)
+async def _running(path: Path | None, *, over_the_wire: bool = False) -> AsyncIterator[Broker]:
+    broker = Broker(path, over_the_wire=over_the_wire)
     await broker.start()
     yield broker
     await broker.stop()
 
 
-@pytest.fixture(params=["memory", "directory"])
+@pytest.fixture(params=["memory", "directory", "native"])
 async def broker(request: pytest.FixtureRequest, tmp_path: Path, no_stray_errors: None) -> AsyncIterator[Broker]:
-    """A running broker of each kind."""
-    async for running in _running(None if request.param == "memory" else tmp_path / "data"):
+    """A running broker of each kind: in memory, in a directory, and at the other end of a connection."""
+    path = tmp_path / "data" if request.param == "directory" else None
+    async for running in _running(path, over_the_wire=request.param == "native"):
         yield running
 
 

@@ -25,12 +25,18 @@ INTERNAL = "internal"
 """The code of what a node did not expect itself; its log tells more."""
 
 
+CAUSE = "cause"
+"""The field that holds the fault of what an error came from, `[code, text, fields]`, where that is one of ours."""
+
+
 def fault_of(error: BaseException) -> Fault:
     """What the peer is told. Of an unexpected error it learns no more than that there was one."""
     if not isinstance(error, SealaneError):
         return INTERNAL, "the node failed unexpectedly at this request; its log tells more", {}
     kind = next(kind for kind in type(error).__mro__ if _code(kind) in CODES)
-    fields = {name: value for name, value in vars(error).items() if _is_plain(value)}
+    fields: dict[str, Any] = {name: value for name, value in vars(error).items() if _is_plain(value)}
+    if isinstance(error.__cause__, SealaneError):
+        fields[CAUSE] = list(fault_of(error.__cause__))
     return _code(kind), str(error), fields
 
 
@@ -47,6 +53,15 @@ def error_of(code: str, text: str, fields: dict[str, Any]) -> SealaneError:
     error = kind.__new__(kind)
     Exception.__init__(error, text)
     for name, value in fields.items():
-        if name.isidentifier() and not name.startswith("_"):
+        if name == CAUSE:
+            error.__cause__ = _cause_of(value)
+        elif name.isidentifier() and not name.startswith("_"):
             setattr(error, name, value)
     return error
+
+
+def _cause_of(value: object) -> SealaneError | None:
+    match value:
+        case [str(code), str(text), dict(fields)]:
+            return error_of(code, text, fields)
+    return None

@@ -135,6 +135,9 @@ class Publish(_Request, tag=20):
     """The body is a batch. Answered by `Published` once it is durable."""
 
     topic: str
+    after: int = 0
+    """The call of a publish on this connection: if that one was refused this one is too, by the same error. So a
+    producer can send ahead, and yet nothing is stored behind a gap."""
 
 
 class PlacedShare(msgspec.Struct, array_like=True, gc=False):

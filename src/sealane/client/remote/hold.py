@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -226,6 +227,11 @@ class RemoteHold:
         request = Nack(0, self._number, _runs(partition, lease, offsets), delay, reason)
         if confirm:
             await self._confirmed(request, lease)
+        elif self._request.config.mode == "key-shared":
+            # The node takes back what was fetched ahead of the same key. None of it may be handed out meanwhile: its
+            # word is waited for, and comes after what it takes back.
+            with suppress(LeaseLost):
+                await self._confirmed(request, lease)
         elif (link := self._link_of(lease)) is not None:
             link.tell(request)
 

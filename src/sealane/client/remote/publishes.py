@@ -20,7 +20,7 @@ from sealane.delivery.producers import REMEMBERED_BATCHES
 from sealane.errors import Closed, DeadlineExceeded, SealaneError
 from sealane.message import Batch, encode_parts
 from sealane.wire.faults import error_of
-from sealane.wire.messages import Refused
+from sealane.wire.messages import Publish, Refused
 
 BATCHES_IN_FLIGHT_MAX = REMEMBERED_BATCHES
 """Batches of one target without an answer: as many as a partition remembers of a producer. Later ones wait here."""
@@ -72,6 +72,16 @@ class _Line:
         numbered = msgspec.structs.replace(meta, producer=self.producer, sequence=self.sequence)
         self.sequence += 1
         return batch.with_meta(numbered)
+
+    def call_before(self, pending: _Pending) -> int:
+        """The call by which the last batch of the same producer is under way, if its caller numbers them: of such a
+        producer nothing may be stored behind a batch that is refused.
+        """
+        producer = pending.batch.meta.producer
+        if producer is None or producer == self.producer:
+            return 0
+        calls = [sent.request.call for sent in self.sent if sent.batch.meta.producer == producer]
+        return calls[-1] if calls else 0
 
     def take_back(self) -> None:
         """What was sent and not answered is to be sent again, in its order; what nobody waits for is dropped."""
@@ -140,6 +150,8 @@ class Publishes:
             pending = line.unsent.popleft()
             if pending.future.done():
                 continue  # Its caller has given up, and nothing was sent.
+            if type(pending.request) is Publish:
+                pending.request.after = line.call_before(pending)
             line.sent[pending] = None
             self._in_flight += 1
             head, records = encode_parts(pending.batch)

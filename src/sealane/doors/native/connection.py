@@ -19,7 +19,7 @@ from sealane.node.receipts import Receipts
 from sealane.node.session import Session
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
-from sealane.wire.faults import fault_of
+from sealane.wire.faults import Fault, error_of, fault_of
 from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, Buffer
 from sealane.wire.messages import (
     PROTOCOL_VERSION,
@@ -52,6 +52,10 @@ REQUESTS_RUNNING_MAX = 100
 """Requests of one connection that are carried out at a time, publishes not counted; the next ones wait."""
 CONSUMERS_MAX = 1_000
 """Consumers of one connection."""
+CONSUMERS_REMEMBERED = 100
+"""Consumers of one connection that have ended, and that a late answer may still name."""
+REFUSED_REMEMBERED = 256
+"""Refused publishes of one connection that later ones may name as before them: far more than a producer sends ahead."""
 IDENTITY_CHARS_MAX = 128
 """A consumer's identity: room for a UUID and a name."""
 HEARTBEAT_SECONDS_MIN = 1.0
@@ -66,6 +70,8 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_door",
         "_intake",
         "_number",
+        "_over",
+        "_refused",
         "_running",
         "_session",
         "_transport",
@@ -83,6 +89,10 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._consumers: dict[int, NativeConsumer] = {}
+        self._over: dict[int, NativeConsumer] = {}
+        """The last that were forgotten: late answers find out from them what became of their messages."""
+        self._refused: dict[int, Fault] = {}
+        """The last publishes that were refused, by call: those that name one of them as before them are refused too."""
         self._running: dict[asyncio.Task[None], type] = {}
         self._waiting: deque[tuple[Any, memoryview, int]] = deque()
         self._writing_paused = False
@@ -167,6 +177,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     def _refuse(self, request: Request, error: BaseException) -> None:
         if not isinstance(error, SealaneError):
             self._door.supervisor.crashed("native request", error, request=type(request).__name__)
+        self._door.refused(error)
         self._reply(Refused(request.call, *fault_of(error)))
 
     def _tell(self, news: News, body: Sequence[Buffer]) -> None:
@@ -287,21 +298,34 @@ class NativeConnection(asyncio.BufferedProtocol):
         session = self.session
         try:
             self._check_open(Publish)
+            if request.after in self._refused:
+                raise error_of(*self._refused[request.after])
             batch = session.open_batch(body)
         except Exception as error:
-            self._refuse(request, error)
+            self._refuse_publish(request, error)
             return
         cost = len(body) + REQUEST_BYTES
         self._intake.begin(cost)
-        session.publish(request.topic, batch).add_done_callback(partial(self._published, request, cost))
+        durable = session.publish(request.topic, batch)
+        if durable.done():
+            self._published(request, cost, durable)  # Refused, and known before what follows it is looked at.
+        else:
+            durable.add_done_callback(partial(self._published, request, cost))
 
     def _published(self, request: Publish, cost: int, durable: asyncio.Future[Receipts]) -> None:
         self._intake.end(cost)
         error = Closed("the node closed") if durable.cancelled() else durable.exception()
         if error is not None:
-            self._refuse(request, error)
+            self._refuse_publish(request, error)
         elif request.call and self._speaking:
             self._reply(Published(request.call, placed_shares(durable.result())))
+
+    def _refuse_publish(self, request: Publish, error: BaseException) -> None:
+        self._refuse(request, error)
+        if request.call:
+            self._refused[request.call] = fault_of(error)
+            if len(self._refused) > REFUSED_REMEMBERED:
+                del self._refused[next(iter(self._refused))]
 
     # --- other requests -----------------------------------------------------------------------------------------------
 
@@ -398,7 +422,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         return self.session.limits.batch_bytes_max + FRAMING_BYTES_MAX
 
     def consumer(self, number: int) -> NativeConsumer:
-        found = self._consumers.get(number)
+        found = self._consumers.get(number) or self._over.get(number)
         if found is None:
             raise Closed(f"this connection has no consumer {number}: it has ended")
         return found
@@ -409,6 +433,9 @@ class NativeConnection(asyncio.BufferedProtocol):
     def forget_consumer(self, consumer: NativeConsumer) -> None:
         if self._consumers.get(consumer.number) is consumer:
             del self._consumers[consumer.number]
+            self._over[consumer.number] = consumer
+            if len(self._over) > CONSUMERS_REMEMBERED:
+                del self._over[next(iter(self._over))]
         self._door.consumer_forgotten(self, consumer)
 
 

@@ -1,0 +1,64 @@
+"""A node behind its native door in the test's own process, for tests of what goes over the wire."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sealane.client.embedded import wall_clock_us
+from sealane.doors.native.door import NativeDoor
+from sealane.doors.native.settings import NativeDoorSettings
+from sealane.engine import Engine
+from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
+from sealane.engine.memory import MemoryEngine
+from sealane.node import Node, NodeSettings
+from sealane.node.gate import Authenticate, Gate, everyone_is_admin
+from sealane.node.surroundings import Surroundings
+
+
+class NativeNode:
+    """`url` is for `sealane.connect`."""
+
+    def __init__(self, node: Node, door: NativeDoor) -> None:
+        self.node = node
+        self.door = door
+
+    @property
+    def url(self) -> str:
+        return f"sealane://{self.door.address}"
+
+    @property
+    def port(self) -> int:
+        return int(self.door.address.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def native_node(
+    path: Path | None = None,
+    *,
+    settings: NodeSettings | None = None,
+    door: NativeDoorSettings | None = None,
+    authenticate: Authenticate = everyone_is_admin,
+) -> AsyncIterator[NativeNode]:
+    """In memory, or in a directory; on a free port of the loopback unless `door` says otherwise."""
+    surroundings = Surroundings(wall_clock_us, os.urandom)
+    engine: Engine = MemoryEngine(surroundings.clock)
+    if path is not None:
+        engine = await LocalEngine.start(
+            DiskFiles(path), settings=StorageSettings(), clock=surroundings.clock, entropy=surroundings.entropy
+        )
+    node = await Node.open(engine, surroundings, settings)
+    native = NativeDoor(
+        Gate(node, authenticate),
+        door or NativeDoorSettings(port=0),
+        node_id=os.urandom(8).hex(),
+        software="sealane-tests",
+    )
+    try:
+        await native.start()
+        yield NativeNode(node, native)
+    finally:
+        await native.close()
+        await node.close()
