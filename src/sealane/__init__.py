@@ -44,10 +44,21 @@ from sealane.errors import (
     Unauthenticated,
     Unavailable,
     Unroutable,
+    WouldBlock,
 )
 
 if TYPE_CHECKING:
-    from sealane.client import Lane, Message, MessageBatch, Producer, Transaction, connect, embedded
+    from sealane.client import Lane, Message, MessageBatch, Producer, Transaction, connect
+    from sealane.client.embedded import embedded
+    from sealane.client.sync import (
+        SyncLane,
+        SyncMessage,
+        SyncMessageBatch,
+        SyncProducer,
+        SyncTransaction,
+        connect_sync,
+        embedded_sync,
+    )
     from sealane.delivery.config import Retry
     from sealane.node.receipts import Receipt
 
@@ -83,15 +94,23 @@ __all__ = [
     "StorageFailed",
     "StorageFull",
     "SubscriptionNotFound",
+    "SyncLane",
+    "SyncMessage",
+    "SyncMessageBatch",
+    "SyncProducer",
+    "SyncTransaction",
     "TopicNotFound",
     "Transaction",
     "TransactionAborted",
     "Unauthenticated",
     "Unavailable",
     "Unroutable",
+    "WouldBlock",
     "__version__",
     "connect",
+    "connect_sync",
     "embedded",
+    "embedded_sync",
 ]
 
 _HOMES = {
@@ -101,9 +120,16 @@ _HOMES = {
     "Producer": "sealane.client",
     "Receipt": "sealane.node.receipts",
     "Retry": "sealane.delivery.config",
+    "SyncLane": "sealane.client.sync",
+    "SyncMessage": "sealane.client.sync",
+    "SyncMessageBatch": "sealane.client.sync",
+    "SyncProducer": "sealane.client.sync",
+    "SyncTransaction": "sealane.client.sync",
     "Transaction": "sealane.client",
     "connect": "sealane.client",
+    "connect_sync": "sealane.client.sync",
     "embedded": "sealane.client",
+    "embedded_sync": "sealane.client.sync",
 }
 
 

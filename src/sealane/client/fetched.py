@@ -79,7 +79,9 @@ class Fetched:
 
     def _arm(self) -> None:
         """One timer, for what has waited longest; it must not keep messages in memory, so it knows none."""
-        oldest: Opened | _Waiting | None = self.opened or (self._queue[0] if self._queue else None)
+        oldest: Opened | _Waiting | None = self._queue[0] if self._queue else None
+        if self.opened is not None and self.opened.rows:
+            oldest = self.opened
         if self._timer is None and oldest is not None and oldest.until < math.inf:
             self._timer = asyncio.get_running_loop().call_at(oldest.until, self._return_what_waited_too_long)
 
@@ -99,8 +101,7 @@ class Fetched:
         for delivery, offsets in returned.items():
             if offsets:
                 self._give_back(delivery, offsets)
-        if self.opened is None or self.opened.until > now:
-            self._arm()
+        self._arm()
 
     def fail(self, error: SealaneError) -> None:
         self.error = error

@@ -149,6 +149,10 @@ class Producer:
             if kind is None:
                 await self.flush()
         finally:
-            self._closed = True
-            if self._scheduled is not None:
-                self._scheduled.cancel()
+            self.close()
+
+    def close(self) -> None:
+        """Take no more; what is buffered is dropped."""
+        self._closed = True
+        if self._scheduled is not None:
+            self._scheduled.cancel()
