@@ -14,6 +14,19 @@ _NODE, _MESSAGES, _TOPICS = "The node", "Messages", "Topics, subscriptions, exch
 COMMANDS = (
     Later("up", "sealane.cli.up:up", "Run a node until Ctrl-C or SIGTERM, and say where its doors are.", _NODE),
     Later("config", "sealane.cli.config:config", "Settings: what a node started here would run with, and why.", _NODE),
+    Later("status", "sealane.cli.status:status_command", "Show how a node is doing.", _NODE),
+    Later(
+        "top",
+        "sealane.cli.top:top_command",
+        "Watch a node live: rates, depths, ages, leases, dead letters.",
+        _NODE,
+    ),
+    Later(
+        "bench",
+        "sealane.cli.bench:bench_command",
+        "Measure a node with messages of its own: in batches, one at a time, and latency.",
+        _NODE,
+    ),
     Later(
         "log",
         "sealane.cli.log:log",

@@ -12,7 +12,7 @@ import typer
 from sealane.cli.group import EXIT_USAGE, fail
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 _WIDTH_PIPED = 10_000
@@ -34,7 +34,9 @@ def table(*columns: str, title: str | None = None) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    # Rules and margins are for eyes.
+    box = SIMPLE_HEAD if sys.stdout.isatty() else None
+    made = Table(box=box, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for column in columns:
         is_number = column.startswith(">")
         made.add_column(
@@ -51,7 +53,7 @@ def show_table(
     for row in rows:
         made.add_row(*("" if cell is None else plain(str(cell)) for cell in row))
     if made.row_count:
-        _print(made)
+        show(made)
     else:
         typer.echo(empty, err=True)
 
@@ -65,16 +67,15 @@ def show_facts(facts: Iterable[tuple[str, object]]) -> None:
     made.add_column(overflow="fold")
     for name, value in facts:
         made.add_row(name, plain(str(value)))
-    _print(made)
+    show(made)
 
 
-def _print(made: Table) -> None:
+def show(made: RenderableType) -> None:
+    """On standard output; in a pipe without spaces at the ends of lines."""
     screen = console()
     if screen.is_terminal:
         screen.print(made)
         return
-    # Rules, margins and the spaces at the ends of lines are for eyes.
-    made.box = None
     with screen.capture() as captured:
         screen.print(made)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
