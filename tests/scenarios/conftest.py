@@ -28,7 +28,7 @@ class Crashes(logging.Handler):
 
 @pytest.fixture
 async def no_stray_errors() -> AsyncIterator[None]:
-    """Errors in tasks and callbacks that nobody awaits are errors of the scenario; so are crashes that a node survives."""
+    """Errors that nobody awaits are errors of the scenario; so are crashes that a node survives."""
     stray: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: stray.append(context))
     crashes = Crashes()

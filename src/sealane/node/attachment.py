@@ -9,6 +9,7 @@ from pyroaring import BitMap64
 from sealane.delivery.config import DELAY_SECONDS_MAX, LEASE_SECONDS_MAX, SECOND_US
 from sealane.delivery.subscription import Subscription
 from sealane.errors import Closed, InvalidArgument, LeaseLost
+from sealane.log import get_log
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dispatch import Dispatcher
 from sealane.node.owner import PartitionOwner
@@ -16,6 +17,8 @@ from sealane.node.topics import Topic
 
 REASON_CHARS_MAX = 1_024
 """Why a message was given back: it is journalled, and goes with the message to the dead letters as a header."""
+
+log = get_log("sealane.node")
 
 
 class Attachment:
@@ -147,6 +150,7 @@ class Attachment:
         if not self._attached:
             return
         self._attached = False
+        log.info("a consumer left", topic=self.topic.full_name, subscription=self.group.name, consumer=self.consumer.id)
         self.leave()
         if not self.group.consumers:
             # All of them leave before the first wait: a consumer that comes meanwhile must find none of them, and if

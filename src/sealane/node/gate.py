@@ -34,3 +34,7 @@ class Gate:
     def enter(self, credentials: Credentials | None) -> Session:
         """A session for whoever shows these credentials. Raises `Unauthenticated`."""
         return Session(self._node, self._authenticate(credentials))
+
+    def refused(self, error: BaseException) -> None:
+        """A door has answered with this error: it is counted by its class."""
+        self._node.measures.refused(error)

@@ -7,7 +7,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,7 @@ from sealane.node.retention import Retention
 from sealane.node.status import health
 from sealane.node.supervision import RESTART_SECONDS_MAX, RESTART_SECONDS_MIN, Backoff, Supervisor
 from sealane.node.surroundings import Surroundings
-
-DEADLINE_SECONDS = 60.0
+from tests.unit.node.running_node import DEADLINE_SECONDS, running_node, until
 
 
 class Planted(Exception):
@@ -62,12 +61,6 @@ def crash_always(monkeypatch: pytest.MonkeyPatch, target: type, name: str) -> No
         raise Planted(name)
 
     monkeypatch.setattr(target, name, crashing)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # a condition, not an event
-            await asyncio.sleep(0.005)
 
 
 @pytest.fixture
@@ -230,15 +223,20 @@ async def test_the_undertaker_moves_dead_letters_after_a_crash(node: Node, lane:
     assert crash_was_logged(caplog, "burial")
 
 
-async def test_a_timer_that_crashes_has_its_partition_read_again(node: Node, lane: Lane, monkeypatch, caplog) -> None:
-    await lane.publish("orders", b"later", delay=0.01)
-    crash_once(monkeypatch, Subscription, "tick")
+async def test_a_timer_that_crashes_has_its_partition_read_again(monkeypatch, caplog) -> None:
+    async with running_node() as running:
+        await running.lane.publish("orders", b"later", delay=10)
+        waiting = asyncio.create_task(take(running.lane, 1))
+        core = running.node.topic("orders").owners[0].core
+        await until(lambda: any(reader.parked for reader in core.subscriptions.values()))
+        crash_once(monkeypatch, Subscription, "tick")
+        running.clock.pass_seconds(11)
 
-    assert await take(lane, 1) == [b"later"]
+        assert await waiting == [b"later"]
 
-    assert node.supervisor.crashes == {"timer": 1}
-    assert crash_was_logged(caplog, "timer")
-    assert health(node).ready
+        assert running.node.supervisor.crashes == {"timer": 1}
+        assert crash_was_logged(caplog, "timer")
+        assert health(running.node).ready
 
 
 @pytest.mark.parametrize("where", [(MemoryEngine, "commit"), (PartitionOwner, "append")])
@@ -314,17 +312,12 @@ async def expect_stopped(node: Node, lane: Lane, task: str) -> None:
 
 
 async def test_a_reload_that_crashes_stops_the_node(node: Node, lane: Lane, monkeypatch, caplog) -> None:
-    await lane.publish("orders", b"later", delay=0.01)
-    crash_once(monkeypatch, Subscription, "tick")
+    await lane.publish("orders", b"first")
     crash_always(monkeypatch, PartitionOwner, "take_unsure")
-    await node.subscribe(node.topic("orders"), "billing", SubscriptionConfig(), "earliest")
-    consumption = lane.consume("orders", subscription="billing")
-    waiting = asyncio.create_task(anext(aiter(consumption)))
+    node.topic("orders").owners[0].distrust("timer", Planted())
 
     await expect_stopped(node, lane, "reload")
 
-    waiting.cancel()
-    await asyncio.wait([waiting])
     assert crash_was_logged(caplog, "reload")
     assert any(record.levelno == logging.CRITICAL for record in caplog.records)
 

@@ -52,6 +52,7 @@ class NativeDoor:
         self.node_id = node_id
         self.software = software
         self.supervisor = gate.supervisor
+        self.refused = gate.refused
         self.clock: Callable[[], float] = clock or asyncio.get_running_loop().time
         self.scratch = new_scratch()
         self.budget = Budget(settings.in_flight_bytes_total_max)
