@@ -180,6 +180,14 @@ class Node:
         shares = [(owner, part) for topic, batch in topics for owner, _, part in spread(topic, batch)]
         return await self._transactions.commit(coordinator.owners[0], transaction, shares, settled)
 
+    async def is_transaction_done(self, transaction: str) -> bool:
+        """Whether one under this id has been committed: what a repeated request asks whose leases are over."""
+        for name in (COORDINATOR, f"{COORDINATOR}.memory"):
+            coordinator = self.topics.get(f"default/{name}")
+            if coordinator and await self._transactions.is_done(coordinator.owners[0], transaction):
+                return True
+        return False
+
     # --- subscriptions ------------------------------------------------------------------------------------------------
 
     async def subscribe(

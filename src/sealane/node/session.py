@@ -136,6 +136,9 @@ class Session:
         named = [(self._allow("publish", topic), batch) for topic, batch in publishes]
         return await self._node.transact(transaction, named, acks)
 
+    async def is_transaction_done(self, transaction: str) -> bool:
+        return await self._node.is_transaction_done(transaction)
+
     # --- consuming ----------------------------------------------------------------------------------------------------
 
     async def attach(

@@ -53,14 +53,9 @@ class Transactions:
         acks: Sequence[TransactionAck],
     ) -> bool:
         """Returns True if it took effect now, False if it had before."""
+        if await self.is_done(coordinator, transaction):
+            return False
         running_as = (coordinator.key.domain, transaction)
-        running = self._running.get(running_as)
-        if running is not None:
-            await asyncio.shield(running)
-            return False
-        if coordinator.core.transaction_done(transaction):
-            await coordinator.flush()
-            return False
         shares = self._shares(coordinator, transaction, publishes, acks)
         engine = _one_engine(transaction, shares)
         staged: list[Staged] = [stage(owner, share.publication, share.events) for owner, share in shares.items()]
@@ -69,6 +64,17 @@ class Transactions:
         durable.add_done_callback(lambda _: self._running.pop(running_as, None))
         await asyncio.shield(durable)
         return True
+
+    async def is_done(self, coordinator: PartitionOwner, transaction: str) -> bool:
+        """Whether it has been committed, durably; one that is under way is waited for."""
+        running = self._running.get((coordinator.key.domain, transaction))
+        if running is not None:
+            await asyncio.shield(running)
+            return True
+        if coordinator.core.transaction_done(transaction):
+            await coordinator.flush()
+            return True
+        return False
 
     def _shares(
         self,

@@ -10,7 +10,15 @@ import msgspec
 
 from sealane.doors.native.consumers import NativeConsumer, start_of
 from sealane.doors.native.outgoing import Body, browsed_parts, placed_shares
-from sealane.errors import InvalidArgument, InvalidBatch, LimitExceeded, Unavailable
+from sealane.errors import (
+    Closed,
+    InvalidArgument,
+    InvalidBatch,
+    LeaseLost,
+    LimitExceeded,
+    TransactionAborted,
+    Unavailable,
+)
 from sealane.node.session import Session
 from sealane.routing.exchanges import ExchangeKind
 from sealane.wire import messages as wire
@@ -78,7 +86,13 @@ async def _transact(asker: Asker, request: wire.Transact, body: memoryview) -> O
         at += count
     if at != len(body):
         raise InvalidBatch(f"{len(body) - at:,} bytes of the body belong to no batch of the transaction")
-    acks = [asker.consumer_by_identity(identity).leased(lease) for identity, lease in request.acks]
+    try:
+        acks = [asker.consumer_by_identity(identity).leased(lease) for identity, lease in request.acks]
+    except (Closed, LeaseLost) as over:
+        # Its connection was lost. If the answer to a first request was lost with it, this one repeats what is done.
+        if await asker.session.is_transaction_done(request.transaction):
+            return _answer(request, False)
+        raise TransactionAborted(request.transaction, str(over)) from over
     return _answer(request, await asker.session.transact(request.transaction, publishes, acks))
 
 
@@ -237,3 +251,5 @@ FINISHING = frozenset({wire.Transact, wire.Ack, wire.Nack, wire.Extend, wire.Det
 """What a draining node still does: answers to what it has delivered."""
 CUT_SHORT = frozenset({wire.Browse, wire.Redrive, wire.Status, wire.Backup})
 """What nobody needs any more when the connection that asked for it is gone; the rest is short, and finishes."""
+LARGE = frozenset({wire.Browse, wire.Status, wire.DescribeTopic, wire.ListTopics, wire.ListExchanges})
+"""What may have a long answer: carried out one at a time, and while the connection has room for it."""
