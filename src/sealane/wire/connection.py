@@ -9,7 +9,7 @@ The shell around it (`doors/native`, `client/remote`) moves bytes and tells the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Literal, get_args
 
@@ -94,10 +94,11 @@ class Connection:
 
     # --- hearing ------------------------------------------------------------------------------------------------------
 
-    def received(self, count: int, now: float) -> list[Received]:
-        """What is complete with the `count` bytes that were written into `get_buffer()`.
+    def received(self, count: int, now: float) -> Iterator[Received]:
+        """What is complete with the `count` bytes that were written into `get_buffer()`, to be handled one by one.
 
-        Raises `ProtocolError`: then `farewell` is to be sent, and the connection closed.
+        Raises `ProtocolError` after what was sound: then `farewell` is to be sent, and the connection closed. After
+        the last word, of either side, nothing is heard.
         """
         frames = self._reader.received(count)
         self._heard = now
@@ -105,7 +106,12 @@ class Connection:
             self._midway_since = None
         elif frames or self._midway_since is None:
             self._midway_since = now
-        return [(self._understand(header), body) for header, body in frames]
+        for header, body in frames:
+            if self.state is State.CLOSED:
+                return
+            yield self._understand(header), body
+        if self._reader.error is not None and self.state is not State.CLOSED:
+            raise self._reader.error
 
     def _understand(self, header: memoryview) -> Any:
         try:

@@ -53,7 +53,7 @@ class FrameReader:
     It never holds more than one unfinished frame, and allocates for that only what its checked prefix announces.
     """
 
-    __slots__ = ("_direct", "_filled", "_rest", "_scratch", "frame_bytes_max", "header_bytes_max")
+    __slots__ = ("_direct", "_filled", "_rest", "_scratch", "error", "frame_bytes_max", "header_bytes_max")
 
     def __init__(
         self,
@@ -64,6 +64,8 @@ class FrameReader:
         self._scratch = scratch
         self.frame_bytes_max = frame_bytes_max
         self.header_bytes_max = header_bytes_max
+        self.error: ProtocolError | None = None
+        """What came cannot be a frame: nothing more will be cut out of it."""
         self._rest = b""
         """The beginning of a frame that is too short to be received by itself."""
         self._direct: memoryview | None = None
@@ -84,7 +86,9 @@ class FrameReader:
         return self._scratch[kept:]
 
     def received(self, count: int) -> list[Frame]:
-        """The frames that are complete with these bytes. Raises `ProtocolError` for what cannot be a frame."""
+        """The frames that are complete with these bytes, up to what cannot be one: then `error` tells why."""
+        if self.error is not None:
+            return []
         if self._direct is not None:
             self._filled += count
             if self._filled < len(self._direct):
@@ -97,7 +101,10 @@ class FrameReader:
         at = 0
         while stop - at >= PREFIX.size:
             length, header_length = PREFIX.unpack_from(self._scratch, at)
-            end = at + PREFIX.size + self._checked(length, header_length)
+            self.error = self._fault(length, header_length)
+            if self.error is not None:
+                return frames
+            end = at + PREFIX.size + length
             if end > stop:
                 if end - at > DIRECT_BYTES:
                     self._begin_direct(at, stop, end - at)
@@ -108,14 +115,14 @@ class FrameReader:
         self._rest = bytes(self._scratch[at:stop])
         return frames
 
-    def _checked(self, length: int, header_length: int) -> int:
+    def _fault(self, length: int, header_length: int) -> ProtocolError | None:
         if PREFIX.size + length > self.frame_bytes_max:
             problem = f"a frame of {PREFIX.size + length:,} bytes is longer than the {self.frame_bytes_max:,} allowed"
-            raise ProtocolError("frame-too-long", problem)
+            return ProtocolError("frame-too-long", problem)
         if not 0 < header_length <= min(length, self.header_bytes_max):
             problem = f"a header of {header_length:,} bytes does not fit a frame of {length:,}"
-            raise ProtocolError("bad-frame", problem)
-        return length
+            return ProtocolError("bad-frame", problem)
+        return None
 
     def _begin_direct(self, at: int, stop: int, length: int) -> None:
         whole = memoryview(pa.allocate_buffer(length)).cast("B")

@@ -112,15 +112,22 @@ class Peer:
         self.say(kind(call, *fields), *(piece for piece in pieces if piece))
         return await self.answer(call)
 
+    async def ask_with_body(self, kind: type[Any], *fields: Any) -> tuple[Any, memoryview]:
+        call = self.wire.new_call()
+        self.say(kind(call, *fields))
+        return await self._answered(call)
+
     async def answer(self, call: int) -> Any:
+        message, _ = await self._answered(call)
+        return msgspec.msgpack.decode(message.value, strict=False) if isinstance(message, wire.Answer) else message
+
+    async def _answered(self, call: int) -> tuple[Any, memoryview]:
         async with asyncio.timeout(DEADLINE_SECONDS):
             while True:
-                for place, (message, _) in enumerate(self.heard):
+                for place, (message, body) in enumerate(self.heard):
                     if getattr(message, "call", None) == call and not isinstance(message, wire.Progress):
                         del self.heard[place]
-                        if isinstance(message, wire.Answer):
-                            return msgspec.msgpack.decode(message.value, strict=False)
-                        return message
+                        return message, body
                 await self._receive()
 
     async def publish(self, topic: str, *payloads: bytes) -> Any:

@@ -130,8 +130,8 @@ async def test_a_broadcast_consumer_is_told_where_it_begins_and_may_begin_there_
 async def test_a_consumer_begins_at_a_moment(running: Running) -> None:
     async with await Peer.enter(running.address) as peer:
         for moment in (1_000_000, 2_000_000, 3_000_000):
-            body = batch_of(b"%d" % moment, stamp=Stamp(moment, bytes(16)))
-            await peer.ask(wire.Publish, "orders", body=body)
+            batch = batch_of(b"%d" % moment, stamp=Stamp(moment, bytes(16)))
+            await peer.ask(wire.Publish, "orders", body=batch)
         await peer.attach("orders", credit=10, start=1_500_000)
         deliver, body = await peer.hear_with_body(wire.Deliver)
         assert payloads_of(deliver, body) == [b"2000000", b"3000000"]
@@ -229,19 +229,19 @@ async def test_the_raw_log_is_read_a_piece_at_a_time(running: Running) -> None:
 
 async def test_a_lease_too_large_for_one_frame_comes_in_several(no_stray_errors: None) -> None:
     limits = Limits(payload_bytes_max=100_000, batch_bytes_max=200_000)
-    async with running_node(node_settings=NodeSettings(limits=limits, delivery_bytes_max=5_000_000)) as running:
-        async with await Peer.enter(running.address) as peer:
-            for _ in range(30):
-                await peer.publish("orders", *[b"x" * 90_000] * 2)
-            await peer.attach("orders", credit=1_000)
-            frames = []
-            while sum(part[1] for deliver in frames for part in deliver.parts) < 60:
-                deliver, body = await peer.hear_with_body(wire.Deliver)
-                assert len(body) <= limits.batch_bytes_max + FRAMING_BYTES_MAX
-                frames.append(deliver)
-            assert len({deliver.lease for deliver in frames}) < len(frames)
-            offsets = [part[0] for deliver in frames for part in deliver.parts]
-            assert offsets == sorted(offsets)
+    settings = NodeSettings(limits=limits, delivery_bytes_max=5_000_000)
+    async with running_node(node_settings=settings) as running, await Peer.enter(running.address) as peer:
+        for _ in range(30):
+            await peer.publish("orders", *[b"x" * 90_000] * 2)
+        await peer.attach("orders", credit=1_000)
+        frames: list[wire.Deliver] = []
+        while sum(part[1] for deliver in frames for part in deliver.parts) < 60:
+            deliver, body = await peer.hear_with_body(wire.Deliver)
+            assert len(body) <= limits.batch_bytes_max + FRAMING_BYTES_MAX
+            frames.append(deliver)
+        assert len({deliver.lease for deliver in frames}) < len(frames)
+        offsets = [part[0] for deliver in frames for part in deliver.parts]
+        assert offsets == sorted(offsets)
 
 
 async def test_batches_of_one_topic_are_stored_in_the_order_in_which_they_were_sent(running: Running) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from sealane.doors.native.commands import COMMANDS, CUT_SHORT, FINISHING
+from sealane.doors.native.commands import COMMANDS, CUT_SHORT, FINISHING, LARGE
 from sealane.doors.native.consumers import NativeConsumer
 from sealane.doors.native.intake import REQUEST_BYTES, Intake
 from sealane.doors.native.outgoing import placed_shares
@@ -69,9 +69,11 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_consumers",
         "_door",
         "_intake",
+        "_large",
         "_number",
         "_over",
         "_refused",
+        "_room",
         "_running",
         "_session",
         "_transport",
@@ -96,6 +98,9 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._running: dict[asyncio.Task[None], type] = {}
         self._waiting: deque[tuple[Any, memoryview, int]] = deque()
         self._writing_paused = False
+        self._room: asyncio.Future[None] | None = None
+        """Done when writing is no longer paused, or the connection gone; there if someone waits for it."""
+        self._large: asyncio.Lock | None = None
         self.quiet_since: float | None = None
         """While draining: since when it has had nothing to do."""
 
@@ -129,6 +134,7 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._make_room()
         self._intake.let_go("unsent")
         for consumer in self._consumers.values():
             consumer.resume()
@@ -136,6 +142,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._wire.state = State.CLOSED
+        self._make_room()
         self._intake.close()
         for task, kind in self._running.items():
             if kind in CUT_SHORT:
@@ -165,6 +172,17 @@ class NativeConnection(asyncio.BufferedProtocol):
         if self._writing_paused and transport.get_write_buffer_size() > 2 * self._door.settings.unsent_bytes_max:
             # Consumers are paused already: this client asks, and does not listen to the answers.
             self._intake.hold("unsent")
+
+    def _make_room(self) -> None:
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None
+
+    async def _room_to_write(self) -> None:
+        while self._writing_paused and self._transport is not None:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._room])
 
     @property
     def _speaking(self) -> bool:
@@ -359,9 +377,15 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._start_requests()
 
     async def _carry_out(self, request: Any, body: memoryview) -> None:
+        command = COMMANDS[type(request)]
         try:
-            reply, pieces = await COMMANDS[type(request)](self, request, body)
-            self._reply(reply, pieces)
+            if type(request) in LARGE:
+                self._large = self._large or asyncio.Lock()
+                async with self._large:
+                    await self._room_to_write()
+                    self._reply(*await command(self, request, body))
+            else:
+                self._reply(*await command(self, request, body))
         except ProtocolError as error:
             self.part(error)
         except Exception as error:

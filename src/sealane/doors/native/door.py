@@ -23,8 +23,6 @@ SWEEP_SECONDS = 1.0
 """How often heartbeats and deadlines of all connections are looked at."""
 DEAF_SECONDS = 5.0
 """A sweep that is later than this means that the node itself was stuck: nobody is taken for silent then."""
-TIDY_SWEEPS = 10
-"""Consumers that have left are looked at every so many sweeps."""
 QUIET_SECONDS = 0.5
 """A connection that is drained and has had nothing to do for so long is closed, if its client does not do it: long
 enough for a request that was on its way to be refused with a word."""
@@ -69,7 +67,6 @@ class NativeDoor:
         self._server: asyncio.Server | None = None
         self._address = ""
         self._sweeper: asyncio.TimerHandle | None = None
-        self._sweeps = 0
         self._swept = 0.0
         self._draining = False
 
@@ -226,9 +223,7 @@ class NativeDoor:
         now = self.clock()
         deaf = now - self._swept > DEAF_SECONDS
         self._swept = now
-        self._sweeps += 1
         for connection in list(self._connections):
             connection.tick(now, deaf=deaf)
-            if self._sweeps % TIDY_SWEEPS == 0:
-                connection.tidy()
+            connection.tidy()
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
