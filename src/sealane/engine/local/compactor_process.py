@@ -78,7 +78,13 @@ class ProcessCompactor:
         order = msgspec.msgpack.encode(_Order(self._location, master, keys, plan, self._bytes_per_second_max))
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", _PROGRAM, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=_environment()
+                sys.executable,
+                *("-c", _PROGRAM),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=_environment(),
+                start_new_session=True,  # A Ctrl-C at the terminal is for the broker, which ends the helper itself.
             )
         except OSError as error:
             raise StorageError(f"the compaction helper cannot be started: {error}; it is tried again later") from error
