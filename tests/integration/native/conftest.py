@@ -38,7 +38,10 @@ def wall_clock_us() -> int:
 
 @asynccontextmanager
 async def running_node(
-    engine: Engine | None = None, node_settings: NodeSettings | None = None, **settings: Any
+    engine: Engine | None = None,
+    node_settings: NodeSettings | None = None,
+    clock: Callable[[], float] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Running]:
     surroundings = Surroundings(wall_clock_us, os.urandom)
     node = await Node.open(engine or MemoryEngine(wall_clock_us), surroundings, node_settings)
@@ -46,12 +49,13 @@ async def running_node(
     node.supervisor.on_crash = lambda task, error: crashes.append((task, error))
     door = NativeDoor(
         Gate(node, everyone_is_admin),
-        NativeDoorSettings(port=0, **{"drain_seconds": 30.0, **settings}),
+        NativeDoorSettings(**{"port": 0, "drain_seconds": 30.0, **settings}),
         node_id="node-1",
         software="sealane/test",
+        clock=clock,
     )
-    await door.start()
     try:
+        await door.start()
         yield Running(node, door)
     finally:
         await door.close()

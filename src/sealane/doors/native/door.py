@@ -97,7 +97,7 @@ class NativeDoor:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_connection, sock=listener, backlog=BACKLOG)
         self._swept = self.clock()
-        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_again)
         log.info("the native door is open", address=self._address)
 
     async def drain(self) -> None:
@@ -219,11 +219,15 @@ class NativeDoor:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    def _sweep(self) -> None:
+    def _sweep_again(self) -> None:
+        self.sweep()
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_again)
+
+    def sweep(self) -> None:
+        """Let time pass for every connection; happens by itself about once a second."""
         now = self.clock()
         deaf = now - self._swept > DEAF_SECONDS
         self._swept = now
         for connection in list(self._connections):
             connection.tick(now, deaf=deaf)
             connection.tidy()
-        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
