@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import sealane
+from sealane.client.embedded import EmbeddedLane
 from tests.scenarios.killed_broker import STORAGE, tell
 
 SLOW = replace(STORAGE, backup_bytes_per_second_max=1 << 20)
@@ -31,10 +32,11 @@ async def acknowledge(lane: sealane.Lane) -> None:
         tell(f"A {int(message.payload)}")
 
 
-async def back_up(opened: object, backups: Path, first: int) -> None:
+async def back_up(opened: EmbeddedLane, backups: Path, first: int) -> None:
+    assert opened._node is not None
     for number in count(first):
         tell(f"C {number}")
-        await opened._node.backup(backups / str(number))  # type: ignore[attr-defined]
+        await opened._node.backup(backups / str(number))
         tell(f"B {number}")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import sealane
 from sealane.cli.log_verify import verify
+from sealane.client.embedded import EmbeddedLane
 from sealane.engine import BackupReport
 from sealane.engine.local import StorageSettings, restore
 from sealane.errors import StorageError
@@ -24,7 +25,7 @@ TINY = StorageSettings(segment_bytes=16 * 1024, segment_bytes_first=8 * 1024, co
 
 
 async def backed_up(broker: Broker, target: Path) -> BackupReport:
-    assert broker._opened is not None
+    assert isinstance(broker._opened, EmbeddedLane)
     assert broker._opened._node is not None
     return await broker._opened._node.backup(target)
 
