@@ -177,7 +177,10 @@ class PartitionOwner:
 
     def check(self) -> None:
         """Raise if this partition cannot take commands."""
-        error = self.engine.failure or self.supervisor.failure or self.error or self._failed_commit()
+        if self.supervisor.failure is not None:
+            task = self.supervisor.failed_task
+            raise StorageFailed(f"{self.key} takes no writes: {task} crashed and the node stops; its log says why")
+        error = self.engine.failure or self.error or self._failed_commit()
         if isinstance(error, StorageFull):
             raise error
         if error is not None:
@@ -242,7 +245,9 @@ class PartitionOwner:
     def distrust(self, task: str, error: Exception) -> None:
         """Something crashed while it changed what is in memory: no more of that, fold again what is stored."""
         self.supervisor.crashed(task, error, **self.fields)
-        self.broke(error, (), pause=self._reload_pauses.next_seconds(asyncio.get_running_loop().time()))
+        # What nobody expected may say anything in its text, a payload too: clients hear only of what kind it is.
+        told = StorageFailed(f"{task} crashed ({type(error).__name__}); the partition is read again")
+        self.broke(told, (), pause=self._reload_pauses.next_seconds(asyncio.get_running_loop().time()))
 
     def take_unsure(self) -> list[Event]:
         """The events of failed commits and those that waited for one; the partition was read without them."""

@@ -438,3 +438,25 @@ async def test_a_failed_sync_leaves_the_node_alive_and_not_ready(tmp_path: Path,
         assert "takes no writes" in state.problems[0]
         assert node.supervisor.failure is None
     await node.close()
+
+
+# --- what clients hear ------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_crash_says_is_for_the_log_and_not_for_clients(node: Node, lane: Lane, monkeypatch) -> None:
+    await lane.publish("orders", b"first")
+    owner = node.topic("orders").owners[0]
+    owner.distrust("timer", Planted("secret words"))
+    with pytest.raises(StorageFailed) as unsure:
+        await lane.publish("orders", b"second")
+    await until(lambda: health(node).ready)
+    crash_once(monkeypatch, Partition, "apply")
+    with pytest.raises(Planted):
+        await lane.publish("orders", b"third")
+    with pytest.raises(StorageFailed) as stopped:
+        await lane.publish("orders", b"fourth")
+
+    assert "Planted" in str(unsure.value)
+    assert "secret words" not in str(unsure.value)
+    assert "the node stops" in str(stopped.value)
+    assert "apply" not in str(stopped.value)

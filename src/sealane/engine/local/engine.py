@@ -274,8 +274,8 @@ class LocalEngine:
         """A task crashed where going on would be wrong: no more writes, and whoever watches is told."""
         if self._failure is None:
             self._failure = StorageFailed(
-                f"{task} on {self._files.location!r} crashed ({type(error).__name__}: {error}): nothing more is "
-                "written, since memory may differ from what is stored; restart, and report the traceback in the log"
+                f"{task} on {self._files.location!r} crashed ({type(error).__name__}): nothing more is written, "
+                "since memory may differ from what is stored; restart, and report the traceback in the log"
             )
             self._failure.__cause__ = error
         self.watch.failed(task, error)
