@@ -295,3 +295,15 @@ async def test_half_a_frame_and_a_close_is_just_a_close(running: Running) -> Non
                 peer.send(whole[:cut])
     await eventually(lambda: running.door.connections == 0)
     assert "default/orders" not in running.node.topics
+
+
+async def test_a_connection_that_is_lost_with_attaches_in_line_leaves_nothing_behind(running: Running) -> None:
+    config = SubscriptionConfig()
+    async with neighbour(running):
+        for _ in range(5):
+            async with await Peer.enter(running.address) as peer:
+                for number in range(1, 500):
+                    peer.say(wire.Attach(number, number, f"n{number}", "orders", "workers", config, credit=1))
+        await eventually(lambda: running.door.connections == 1 and running.door.consumers == 0)
+        topic = running.node.topics["default/orders"]
+        await eventually(lambda: not topic.attachments)

@@ -40,6 +40,11 @@ class Timed:
             self.running.door.sweep()
             await asyncio.sleep(0)
 
+    async def heard_more(self) -> None:
+        """Wait until the door has read what was sent just now."""
+        before = self.running.door.received_bytes
+        await eventually(lambda: self.running.door.received_bytes > before)
+
 
 @pytest.fixture
 async def timed(no_stray_errors: None) -> AsyncIterator[Timed]:
@@ -64,9 +69,8 @@ async def test_a_frame_that_trickles_in_is_cut_off(timed: Timed) -> None:
     async with await Peer.enter(timed.running.address) as peer:
         whole = b"".join(frame(b"x" * 100, [batch_of(b"y" * 100_000)]))
         for second in range(round(FRAME_SECONDS_MAX)):
-            received = timed.running.door.received_bytes
             peer.send(whole[second : second + 1])
-            await eventually(lambda before=received: timed.running.door.received_bytes > before)
+            await timed.heard_more()
             await timed.passes(1)
         assert timed.running.door.connections == 1
         await timed.passes(1)
@@ -90,9 +94,8 @@ async def test_a_peer_that_answers_heartbeats_stays_for_ever(timed: Timed) -> No
         for _ in range(20):
             await timed.passes(16)
             await peer.hear(wire.Ping)
-            received = timed.running.door.received_bytes
             peer.say(wire.Pong())
-            await eventually(lambda before=received: timed.running.door.received_bytes > before)
+            await timed.heard_more()
         peer.say(wire.Ping())
         await peer.hear(wire.Pong)
         assert isinstance(await peer.publish("orders", b"x"), wire.Published)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from sealane.doors.native.commands import COMMANDS, CUT_SHORT, FINISHING, LARGE
+from sealane.doors.native.commands import COMMANDS
 from sealane.doors.native.consumers import NativeConsumer
-from sealane.doors.native.intake import REQUEST_BYTES, Intake
-from sealane.doors.native.outgoing import placed_shares
+from sealane.doors.native.intake import Intake
+from sealane.doors.native.requests import Requests
 from sealane.errors import AlreadyExists, Closed, InvalidArgument, SealaneError, Unavailable
 from sealane.log import get_log
 from sealane.message.codec import FRAMING_BYTES_MAX
-from sealane.node.receipts import Receipts
 from sealane.node.session import Session
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
-from sealane.wire.faults import Fault, error_of, fault_of
+from sealane.wire.faults import INTERNAL, fault_of
 from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, Buffer
 from sealane.wire.messages import (
     PROTOCOL_VERSION,
@@ -34,7 +31,6 @@ from sealane.wire.messages import (
     Pong,
     Progress,
     Publish,
-    Published,
     Refused,
     Release,
     Reply,
@@ -48,36 +44,32 @@ if TYPE_CHECKING:
 
 log = get_log("sealane.doors.native")
 
-REQUESTS_RUNNING_MAX = 100
-"""Requests of one connection that are carried out at a time, publishes not counted; the next ones wait."""
 CONSUMERS_MAX = 1_000
 """Consumers of one connection."""
 CONSUMERS_REMEMBERED = 100
 """Consumers of one connection that have ended, and that a late answer may still name."""
-REFUSED_REMEMBERED = 256
-"""Refused publishes of one connection that later ones may name as before them: far more than a producer sends ahead."""
 IDENTITY_CHARS_MAX = 128
 """A consumer's identity: room for a UUID and a name."""
 HEARTBEAT_SECONDS_MIN = 1.0
 """No client gets shorter heartbeats: time is looked at once a second."""
+FAREWELL_SECONDS_MAX = 10.0
+"""A connection that is closed waits so long for its peer to take the last words, and is cut off then."""
 
 
 class NativeConnection(asyncio.BufferedProtocol):
     """Made by the door for each that comes in. Everything happens on the event loop."""
 
     __slots__ = (
+        "_closing_since",
         "_consumers",
         "_door",
         "_intake",
-        "_large",
         "_number",
         "_over",
-        "_refused",
+        "_requests",
         "_room",
-        "_running",
         "_session",
         "_transport",
-        "_waiting",
         "_wire",
         "_writing_paused",
         "quiet_since",
@@ -93,14 +85,11 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._consumers: dict[int, NativeConsumer] = {}
         self._over: dict[int, NativeConsumer] = {}
         """The last that were forgotten: late answers find out from them what became of their messages."""
-        self._refused: dict[int, Fault] = {}
-        """The last publishes that were refused, by call: those that name one of them as before them are refused too."""
-        self._running: dict[asyncio.Task[None], type] = {}
-        self._waiting: deque[tuple[Any, memoryview, int]] = deque()
+        self._requests = Requests(self, self._intake)
         self._writing_paused = False
         self._room: asyncio.Future[None] | None = None
         """Done when writing is no longer paused, or the connection gone; there if someone waits for it."""
-        self._large: asyncio.Lock | None = None
+        self._closing_since: float | None = None
         self.quiet_since: float | None = None
         """While draining: since when it has had nothing to do."""
 
@@ -122,6 +111,9 @@ class NativeConnection(asyncio.BufferedProtocol):
                 self._hear(message, body)
         except ProtocolError as error:
             self.part(error)
+        except Exception as error:
+            self._door.supervisor.crashed("native connection", error)
+            self.say_goodbye(INTERNAL, "the node failed unexpectedly at what it heard; its log tells more")
 
     def eof_received(self) -> bool:
         return False  # The transport sends what waits, and closes.
@@ -144,14 +136,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._wire.state = State.CLOSED
         self._make_room()
         self._intake.close()
-        for task, kind in self._running.items():
-            if kind in CUT_SHORT:
-                task.cancel()
-        for message, _, cost in self._waiting:
-            self._intake.end(cost)
-            if type(message) is Attach and message.consumer in self._consumers:
-                self._consumers[message.consumer].never_attached()
-        self._waiting.clear()
+        self._requests.cut_short()
         for consumer in self._consumers.values():
             consumer.leave()
             self._door.consumer_lost(self, consumer)
@@ -178,28 +163,41 @@ class NativeConnection(asyncio.BufferedProtocol):
             self._room.set_result(None)
             self._room = None
 
-    async def _room_to_write(self) -> None:
+    async def room_to_write(self) -> None:
         while self._writing_paused and self._transport is not None:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._room])
 
     @property
-    def _speaking(self) -> bool:
+    def speaking(self) -> bool:
+        """Whether the peer can be told something."""
         return self._transport is not None and self._wire.state in (State.OPEN, State.DRAINING)
 
-    def _reply(self, reply: Reply, body: Sequence[Buffer] = ()) -> None:
-        if reply.call and self._speaking:
-            self._write(self._wire.say(reply, body, now=self._door.clock()))
+    @property
+    def draining(self) -> bool:
+        return self._wire.state is State.DRAINING
 
-    def _refuse(self, request: Request, error: BaseException) -> None:
+    def reply(self, request: Request, reply: Reply, body: Sequence[Buffer] = ()) -> None:
+        """Answer a request, if its answer is waited for."""
+        if not request.call or not self.speaking:
+            return
+        pieces = self._wire.say(reply, body, now=self._door.clock())
+        if len(pieces[0]) > ANSWER_HEADER_BYTES_MAX:
+            problem = (
+                f"{type(request).__name__} is done, but its answer of {len(pieces[0]):,} bytes is too long to send"
+            )
+            pieces = self._wire.say(Refused(request.call, *fault_of(Unavailable(problem))), now=self._door.clock())
+        self._write(pieces)
+
+    def refuse(self, request: Request, error: BaseException) -> None:
         if not isinstance(error, SealaneError):
             self._door.supervisor.crashed("native request", error, request=type(request).__name__)
         self._door.refused(error)
-        self._reply(Refused(request.call, *fault_of(error)))
+        self.reply(request, Refused(request.call, *fault_of(error)))
 
     def _tell(self, news: News, body: Sequence[Buffer]) -> None:
-        if self._speaking:
+        if self.speaking:
             self._write(self._wire.say(news, body, now=self._door.clock()))
 
     def progress(self, call: int, done: int) -> None:
@@ -233,7 +231,12 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def tick(self, now: float, *, deaf: bool) -> None:
         """About once a second. `deaf`: the node itself has not come to reading."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None:
+            return
+        if self._transport.is_closing():
+            self._closing_since = self._closing_since or now
+            if now - self._closing_since > FAREWELL_SECONDS_MAX:
+                self.abort()
             return
         try:
             self._write(self._wire.tick(now, deaf=deaf or self._intake.was_paused))
@@ -265,9 +268,9 @@ class NativeConnection(asyncio.BufferedProtocol):
     def _hear(self, message: Any, body: memoryview) -> None:
         kind = type(message)
         if kind is Publish:
-            self._publish(message, body)
+            self._requests.publish(message, body)
         elif kind in COMMANDS:
-            self._request(message, body)
+            self._requests.take(message, body)
         else:
             _NOTES[kind](self, message)
 
@@ -300,7 +303,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._write(self._wire.say(welcome, now=door.clock()))
 
     def _ping(self, ping: Ping) -> None:
-        if self._speaking:
+        if self.speaking:
             self._write(self._wire.pong(self._door.clock()))
 
     def _pong(self, pong: Pong) -> None:
@@ -310,94 +313,10 @@ class NativeConnection(asyncio.BufferedProtocol):
         if self._wire.state is State.CLOSED and self._transport is not None:
             self._transport.close()
 
-    # --- publishing ---------------------------------------------------------------------------------------------------
-
-    def _publish(self, request: Publish, body: memoryview) -> None:
-        session = self.session
-        try:
-            self._check_open(Publish)
-            if request.after in self._refused:
-                raise error_of(*self._refused[request.after])
-            batch = session.open_batch(body)
-        except Exception as error:
-            self._refuse_publish(request, error)
-            return
-        cost = len(body) + REQUEST_BYTES
-        self._intake.begin(cost)
-        durable = session.publish(request.topic, batch)
-        if durable.done():
-            self._published(request, cost, durable)  # Refused, and known before what follows it is looked at.
-        else:
-            durable.add_done_callback(partial(self._published, request, cost))
-
-    def _published(self, request: Publish, cost: int, durable: asyncio.Future[Receipts]) -> None:
-        self._intake.end(cost)
-        error = Closed("the node closed") if durable.cancelled() else durable.exception()
-        if error is not None:
-            self._refuse_publish(request, error)
-        elif request.call and self._speaking:
-            self._reply(Published(request.call, placed_shares(durable.result())))
-
-    def _refuse_publish(self, request: Publish, error: BaseException) -> None:
-        self._refuse(request, error)
-        if request.call:
-            self._refused[request.call] = fault_of(error)
-            if len(self._refused) > REFUSED_REMEMBERED:
-                del self._refused[next(iter(self._refused))]
-
-    # --- other requests -----------------------------------------------------------------------------------------------
-
-    def _request(self, request: Any, body: memoryview) -> None:
-        try:
-            self._check_open(type(request))
-            if type(request) is Attach:
-                self._add_consumer(request)
-        except SealaneError as error:
-            self._refuse(request, error)
-            return
-        cost = len(body) + REQUEST_BYTES
-        self._intake.begin(cost)
-        self._waiting.append((request, body, cost))
-        self._start_requests()
-
-    def _start_requests(self) -> None:
-        while self._waiting and len(self._running) < REQUESTS_RUNNING_MAX:
-            request, body, cost = self._waiting.popleft()
-            task = asyncio.get_running_loop().create_task(self._carry_out(request, body), name="native request")
-            self._running[task] = type(request)
-            task.add_done_callback(partial(self._carried_out, cost))
-        if self._waiting:
-            self._intake.hold("requests")
-        else:
-            self._intake.let_go("requests")
-
-    def _carried_out(self, cost: int, task: asyncio.Task[None]) -> None:
-        del self._running[task]
-        self._intake.end(cost)
-        self._start_requests()
-
-    async def _carry_out(self, request: Any, body: memoryview) -> None:
-        command = COMMANDS[type(request)]
-        try:
-            if type(request) in LARGE:
-                self._large = self._large or asyncio.Lock()
-                async with self._large:
-                    await self._room_to_write()
-                    self._reply(*await command(self, request, body))
-            else:
-                self._reply(*await command(self, request, body))
-        except ProtocolError as error:
-            self.part(error)
-        except Exception as error:
-            self._refuse(request, error)
-
-    def _check_open(self, kind: type) -> None:
-        if self._wire.state is State.DRAINING and kind not in FINISHING:
-            raise Unavailable("the node is about to stop and did not do this; ask another one, or this one later")
-
     # --- consumers ----------------------------------------------------------------------------------------------------
 
-    def _add_consumer(self, request: Attach) -> None:
+    def add_consumer(self, request: Attach) -> NativeConsumer:
+        """It is there from the moment in which `Attach` is heard, so that what is said next finds it."""
         number, identity = request.consumer, request.identity
         if number in self._consumers:
             raise AlreadyExists("consumer", str(number), "this connection calls another one so")
@@ -412,6 +331,7 @@ class NativeConnection(asyncio.BufferedProtocol):
             consumer.pause()
         self._consumers[number] = consumer
         self._door.consumer_came(self, consumer)
+        return consumer
 
     def _credit(self, credit: Credit) -> None:
         if consumer := self._consumers.get(credit.consumer):
