@@ -113,6 +113,10 @@ class Node:
         """Raises `TopicNotFound`."""
         return self._registry.get(name)
 
+    async def ensure_topic(self, name: str) -> Topic:
+        """The topic, made now if it does not exist and topics may be made by using them."""
+        return await self._registry.get_or_create(name)
+
     async def create_topic(self, name: str, config: TopicConfig) -> Topic:
         """Make sure that the topic exists with this configuration; `AlreadyExists` if it has another one."""
         return await self._registry.create(name, config)

@@ -6,22 +6,23 @@ Every command passes here: its names are read in the principal's domain, it is a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SubscriptionConfig
-from sealane.engine import Stored
-from sealane.errors import Closed, InvalidArgument, InvalidBatch
+from sealane.engine import BackupReport, Stored
+from sealane.engine.backup_report import Progress
+from sealane.errors import Closed, InvalidArgument, InvalidBatch, TopicNotFound
 from sealane.message import Batch, Limits, check_name, decode, split_topic
 from sealane.node.attachment import Attachment
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription, describe_topic
 from sealane.node.node import Node
 from sealane.node.principals import Action, Principal, authorise
-from sealane.node.publishing import Publishing
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport
 from sealane.node.starts import Start
@@ -40,8 +41,9 @@ class Session:
     def __init__(self, node: Node, principal: Principal) -> None:
         self._node = node
         self.principal = principal
-        self._in_line: dict[str, asyncio.Task[Receipts]] = {}
-        """By topic: the last publish that waits for the topic to be made; later ones go behind it."""
+        self._in_line: dict[str, list[tuple[Batch, asyncio.Future[Receipts]]]] = {}
+        """By topic: publishes that wait for the topic to be made, in their order."""
+        self._making: set[asyncio.Task[None]] = set()
 
     @property
     def limits(self) -> Limits:
@@ -80,18 +82,32 @@ class Session:
         durable: asyncio.Future[Receipts] = asyncio.get_running_loop().create_future()
         try:
             name = self._allow("publish", topic)
-            publishing = None if name in self._in_line else self._node.start_publish(name, batch)
         except Exception as error:
             durable.set_exception(error)
             return durable
+        line = self._in_line.get(name)
+        if line is not None:
+            line.append((batch, durable))
+        elif not self._start_publish(name, batch, durable):
+            self._in_line[name] = [(batch, durable)]
+            making = asyncio.get_running_loop().create_task(self._make_topic(name), name="make a topic")
+            self._making.add(making)
+            making.add_done_callback(self._making.discard)
+        return durable
+
+    def _start_publish(self, name: str, batch: Batch, durable: asyncio.Future[Receipts]) -> bool:
+        """Hand the batch over, and let `durable` hear of it. False if there is no such topic."""
+        try:
+            publishing = self._node.start_publish(name, batch)
+        except Exception as error:
+            durable.set_exception(error)
+            return True
         if publishing is None:
-            return self._publish_in_line(name, batch)
-        if publishing.commit is None or publishing.repeats:
-            return _spawn(_durable(publishing))
+            return False
         receipts = publishing.receipts[0]
 
-        def landed(commit: asyncio.Future[None]) -> None:
-            error = Closed("the broker closed") if commit.cancelled() else commit.exception()
+        def landed(outcome: asyncio.Future[None]) -> None:
+            error = Closed("the broker closed") if outcome.cancelled() else outcome.exception()
             if durable.done():
                 return
             if error is None:
@@ -99,25 +115,32 @@ class Session:
             else:
                 durable.set_exception(error)
 
-        publishing.commit.add_done_callback(landed)
-        return durable
+        commit = publishing.commit
+        if commit is None or publishing.repeats:
+            commit = asyncio.get_running_loop().create_task(publishing.durable(), name="repeated publish")
+        commit.add_done_callback(landed)
+        return True
 
-    def _publish_in_line(self, name: str, batch: Batch) -> asyncio.Future[Receipts]:
-        before = self._in_line.get(name)
-
-        async def publish() -> Receipts:
-            if before is not None:
-                await asyncio.wait([before])
-            return await self._node.publish(name, batch)
-
-        task = self._in_line[name] = _spawn(publish())
-
-        def left(task: asyncio.Task[Receipts]) -> None:
-            if self._in_line.get(name) is task:
-                del self._in_line[name]
-
-        task.add_done_callback(left)
-        return task
+    async def _make_topic(self, name: str) -> None:
+        """Make a topic for those who wait in line, and start them all in their order: none waits for another one's
+        commit.
+        """
+        error: BaseException | None = None
+        try:
+            await self._node.ensure_topic(name)
+        except asyncio.CancelledError:
+            error = Closed("the broker closed")
+            raise
+        except Exception as refusal:
+            error = refusal
+        finally:
+            for batch, durable in self._in_line.pop(name):
+                if durable.done():
+                    continue  # Whoever asked has given up meanwhile.
+                if error is not None:
+                    durable.set_exception(error)
+                elif not self._start_publish(name, batch, durable):
+                    durable.set_exception(TopicNotFound(name, "it was deleted in this moment"))
 
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> dict[str, Receipts]:
         """Publish to every topic that the routing key leads to, in one commit."""
@@ -230,11 +253,9 @@ class Session:
         authorise(self.principal, "admin", "the node")
         return node_status(self._node, topics_max=min(topics_max, STATUS_TOPICS_MAX))
 
-
-async def _durable(publishing: Publishing) -> Receipts:
-    await publishing.durable()
-    return publishing.receipts[0]
-
-
-def _spawn(work: Coroutine[Any, Any, Receipts]) -> asyncio.Task[Receipts]:
-    return asyncio.get_running_loop().create_task(work)
+    async def backup(self, target: str, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
+        """Copy all that is durable to a new directory of the node's machine; see `Node.backup`."""
+        authorise(self.principal, "admin", "the node")
+        if not Path(target).is_absolute():
+            raise InvalidArgument("target", f"{target!r} is not an absolute path: the node has a directory of its own")
+        return await self._node.backup(Path(target), include_key=include_key, progress=progress)

@@ -187,3 +187,15 @@ async def test_who_asks_and_does_not_listen_is_not_listened_to_either(no_stray_e
         deaf.reader._transport.resume_reading()  # type: ignore[attr-defined]
         for call in calls:
             assert isinstance(await deaf.answer(call), wire.Browsed)
+
+
+async def test_publishes_to_a_new_topic_do_not_wait_for_each_other(slow: Running, disk: SlowFiles) -> None:
+    async with await Peer.enter(slow.address) as peer:
+        disk.goes_on.clear()
+        calls = await flood(peer, 20, batch_of(b"x"))
+        await eventually(lambda: "default/orders" in slow.node.topics)
+        core = slow.node.topics["default/orders"].owners[0].core
+        await eventually(lambda: core.end == 20)
+        assert core.visible == 0
+        disk.goes_on.set()
+        assert [(await peer.answer(call)).shares[0].first for call in calls] == list(range(20))
