@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_DATA = Path("sealane-data")
-NODE_FILE = "node.json"
-"""Written to the data directory by a node at each start."""
 CONNECT_SECONDS = 5.0
 """How long a command looks for an answer; a person waits for it."""
 
@@ -43,27 +40,33 @@ def find_node(url: str | None, data: Path) -> str:
     raise Unavailable(f"{here.problem}: start one with `sealane up --insecure`, or give --url")
 
 
-class _Found:
+def node_of(data: Path) -> str:
+    """Where the node is that runs on this data directory. Raises `Unavailable` if none does."""
+    here = _in_data_directory(data)
+    if here.url is None:
+        raise Unavailable(here.problem)
+    return here.url
+
+
+class _Found(NamedTuple):
     """What a data directory tells of its node."""
 
-    def __init__(self, url: str | None = None, problem: str = "no node found") -> None:
-        self.url = url
-        self.problem = problem
+    url: str | None = None
+    problem: str = "no node found"
 
 
 def _in_data_directory(data: Path) -> _Found:
-    try:
-        written = json.loads((data / NODE_FILE).read_bytes())
-        pid, address = int(written["pid"]), written["doors"].get("native")
-    except FileNotFoundError:
+    from sealane.server.notices import read_node_notice
+
+    notice = read_node_notice(data)
+    if notice is None:
         return _Found()
-    except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
-        return _Found(problem=f"no node found ({data / NODE_FILE} cannot be read: {type(error).__name__})")
-    if not _is_running(pid):
-        return _Found(problem=f"no node found (that of {str(data)!r}, process {pid}, has ended)")
-    if not isinstance(address, str):
+    if not _is_running(notice.pid):
+        return _Found(problem=f"no node found (that of {str(data)!r}, process {notice.pid}, has ended)")
+    address = notice.doors.get("native")
+    if address is None:
         return _Found(problem=f"no node found (that of {str(data)!r} has no native door)")
-    return _Found(f"sealane://{address}")
+    return _Found(f"{'sealane' if notice.insecure else 'sealanes'}://{address}")
 
 
 def _is_running(pid: int) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+_TEXT_CHARS_MIN = 10
 _WIDTH_PIPED = 10_000
 """Nothing is folded or cut where no terminal ends the line."""
 
@@ -34,14 +35,21 @@ def table(*columns: str, title: str | None = None) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    # Rules and margins are for eyes.
-    box = SIMPLE_HEAD if sys.stdout.isatty() else None
-    made = Table(box=box, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    is_seen = sys.stdout.isatty()
+    made = Table(
+        box=SIMPLE_HEAD if is_seen else None,  # Rules are for eyes.
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        collapse_padding=is_seen,
+    )
     for column in columns:
-        is_number = column.startswith(">")
-        made.add_column(
-            column.removeprefix(">"), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
-        )
+        name = column.removeprefix(">")
+        if column != name:
+            made.add_column(name, justify="right", no_wrap=True)
+        else:
+            made.add_column(name, overflow="fold", min_width=max(len(name), _TEXT_CHARS_MIN))
     return made
 
 
@@ -72,8 +80,13 @@ def show_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 def show(made: RenderableType) -> None:
     """On standard output; in a pipe without spaces at the ends of lines."""
+    from rich.measure import Measurement
+
     screen = console()
     if screen.is_terminal:
+        # A table that lost columns is worse than one that the terminal wraps.
+        wide = screen.options.update(max_width=_WIDTH_PIPED)
+        screen.width = max(screen.width, Measurement.get(screen, wide, made).minimum)
         screen.print(made)
         return
     with screen.capture() as captured:

@@ -14,6 +14,8 @@ STATUS_COLUMNS = (
     "topic", ">messages", ">published", "subscription", ">acked", ">unsettled", ">oldest", ">leased", ">waiting",
     ">consumers", ">dead",
 )  # fmt: skip
+NARROW_COLUMNS = ("topic", ">published", "subscription", ">acked", ">unsettled", ">oldest", ">leased", ">dead")
+"""What is left of them where there is no room for all."""
 
 
 def status_rows(status: NodeStatus) -> Iterator[tuple[str, ...]]:

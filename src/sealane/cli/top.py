@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from sealane.cli.connecting import ask
 from sealane.cli.durations import duration, rate, size
 from sealane.cli.options import DEFAULT_DATA, DURATION, Data, Url, seconds
 from sealane.cli.output import console, examples, plain, show, table
-from sealane.cli.status_rows import STATUS_COLUMNS, connections_text, status_rows, storage_text
+from sealane.cli.status_rows import NARROW_COLUMNS, STATUS_COLUMNS, connections_text, status_rows, storage_text
 from sealane.errors import SealaneError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ top_command = typer.Typer()
 TOPICS_ASKED = 200
 """More than any terminal shows."""
 INTERVAL_SECONDS_MIN = 0.1
+_ENDING_KEYS = frozenset(b"qQ\x04")
+_COLUMNS_FOR_ALL = 120
 _LINES_AROUND = 8
 """What a frame has beside the rows."""
 
@@ -65,7 +67,9 @@ async def _watch(lane: Lane, interval: float) -> None:
     with _keys() as ended, Live(console=console(), screen=True, auto_refresh=False) as live:
         problem: str | None = None
         while not ended.is_set():
-            shown = frame(status, rows_max=max(1, live.console.height - _LINES_AROUND))
+            width, height = live.console.size
+            columns = STATUS_COLUMNS if width >= _COLUMNS_FOR_ALL else NARROW_COLUMNS
+            shown = frame(status, rows_max=max(1, height - _LINES_AROUND), columns=columns)
             live.update(shown if problem is None else Group(Text(problem, style="bold red"), shown), refresh=True)
             try:
                 async with asyncio.timeout(interval):
@@ -94,11 +98,12 @@ def _keys() -> Iterator[asyncio.Event]:
     before = termios.tcgetattr(keyboard)
 
     def pressed() -> None:
-        if os.read(keyboard, 64)[:1] in (b"q", b"Q", b""):
+        keys = os.read(keyboard, 64)
+        if not keys or set(keys) & _ENDING_KEYS:
             ended.set()
 
     loop = asyncio.get_running_loop()
-    tty.setcbreak(keyboard)
+    tty.setcbreak(keyboard, termios.TCSADRAIN)
     loop.add_reader(keyboard, pressed)
     try:
         yield ended
@@ -107,7 +112,7 @@ def _keys() -> Iterator[asyncio.Event]:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
-def frame(status: NodeStatus, *, rows_max: int | None) -> Group:
+def frame(status: NodeStatus, *, rows_max: int | None, columns: Sequence[str] = STATUS_COLUMNS) -> Group:
     """One picture of the node, with at most that many rows."""
     from rich.console import Group
     from rich.text import Text
@@ -128,8 +133,9 @@ def frame(status: NodeStatus, *, rows_max: int | None) -> Group:
         *(Text(f"! {problem}", "bold red") for problem in status.problems),
     ]
     rows = list(status_rows(status))
-    made = table(*STATUS_COLUMNS)
+    made = table(*columns)
     for row in rows[:rows_max]:
-        made.add_row(*row)
+        told = dict(zip(STATUS_COLUMNS, row, strict=True))
+        made.add_row(*(told[column] for column in columns))
     hidden = len(rows) - made.row_count
     return Group(*lines, made, *([Text(f"and {hidden:,} rows more", "dim")] if hidden else []))
