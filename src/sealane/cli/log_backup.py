@@ -13,7 +13,7 @@ from sealane.cli.group import EXIT_FAILED
 from sealane.cli.progress import progress_bar
 from sealane.engine.backup_report import BackupReport, Progress
 from sealane.engine.local import RestoreReport, backup_directory, restore
-from sealane.errors import DataDirectoryInUse, StorageError
+from sealane.errors import DataDirectoryInUse, StorageError, Unavailable
 from sealane.security.keys import MASTER_KEY_FILE
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
@@ -80,9 +80,15 @@ def backup_through_node(
     data: Path, out: Path, *, include_key: bool, progress: Progress, held: DataDirectoryInUse
 ) -> BackupReport:
     """Ask the node that holds the directory to make the backup."""
-    raise StorageError(
-        f"{str(data)!r} is in use by process {held.pid}: stop that process, then make the backup"
-    ) from held
+    from sealane.cli.connecting import ask, node_of
+
+    try:
+        url = node_of(data)
+    except Unavailable:
+        problem = f"{str(data)!r} is in use by process {held.pid}, which is no node: stop it, then make the backup"
+        raise StorageError(problem) from held
+    target = str(out.absolute())
+    return ask(url, data, lambda lane: lane.backup(target, include_key=include_key, progress=progress))
 
 
 def _summary(report: BackupReport | RestoreReport) -> str:

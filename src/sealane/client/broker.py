@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SubscriptionConfig
-from sealane.engine import Stored
+from sealane.engine import BackupReport, Stored
+from sealane.engine.backup_report import Progress
 from sealane.message import Batch, Limits
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription
@@ -130,4 +131,7 @@ class Broker(Protocol[HoldT]):
     async def bind(self, exchange: str, topic: str, routing_key: str) -> None: ...
     async def unbind(self, exchange: str, topic: str, routing_key: str) -> None: ...
     async def exchanges(self) -> Mapping[str, Exchange]: ...
+    async def backup(
+        self, target: str, *, include_key: bool = True, progress: Progress | None = None
+    ) -> BackupReport: ...
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus: ...

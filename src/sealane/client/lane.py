@@ -21,7 +21,7 @@ from sealane.client.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.client.transaction import Transaction
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
-from sealane.engine import Stored
+from sealane.engine import BackupReport, Stored
 from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
 from sealane.message import Batch
 from sealane.node.describe import TopicDescription
@@ -310,6 +310,23 @@ class Lane:
         """How the node is doing, with a row for each of its deepest topics."""
         self._check_open()
         return await self._asked(self._broker.status(topics_max=topics_max), "status")
+
+    async def backup(
+        self,
+        target: str,
+        *,
+        include_key: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+        timeout: float | None = None,
+    ) -> BackupReport:
+        """Let the node copy all that is durable to `target`, a new directory of its machine, while it serves.
+
+        `progress` is told the bytes done and the bytes there are. It takes as long as it takes, unless `timeout` says
+        otherwise; `sealane log restore` makes a data directory of it.
+        """
+        self._check_open()
+        backing_up = self._broker.backup(target, include_key=include_key, progress=progress)
+        return await backing_up if timeout is None else await self._within(backing_up, timeout, "backup")
 
     # --- within the package -------------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from sealane.client.remote.link import LinkLost
 from sealane.client.remote.pool import Pool
 from sealane.client.remote.publishes import Publishes
 from sealane.delivery.config import SubscriptionConfig, check_config
-from sealane.engine import Stored
+from sealane.engine import BackupReport, Stored
+from sealane.engine.backup_report import Progress
 from sealane.errors import InvalidArgument, Unavailable
 from sealane.message import Batch, Limits, encode_parts
 from sealane.node.describe import TopicDescription
@@ -34,6 +35,7 @@ from sealane.wire.frames import Buffer
 from sealane.wire.messages import (
     Answer,
     Attach,
+    Backup,
     Bind,
     Browse,
     Browsed,
@@ -215,6 +217,10 @@ class RemoteBroker:
 
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
         return await self._value(Status(0, topics_max), NodeStatus)
+
+    async def backup(self, target: str, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
+        reply, _ = await self._ask(Backup(0, target, include_key), again=False, progress=progress)
+        return _decoded(reply, BackupReport)
 
     async def exchanges(self) -> dict[str, Exchange]:
         return await self._value(ListExchanges(0), dict[str, Exchange])

@@ -114,6 +114,7 @@ class SyncLane:
     unbind = _blocking(Lane.unbind)
     exchanges = _blocking(Lane.exchanges)
     status = _blocking(Lane.status)
+    backup = _blocking(Lane.backup)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

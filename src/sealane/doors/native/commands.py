@@ -17,7 +17,6 @@ from sealane.errors import (
     LeaseLost,
     LimitExceeded,
     TransactionAborted,
-    Unavailable,
 )
 from sealane.node.session import Session
 from sealane.routing.exchanges import ExchangeKind
@@ -51,7 +50,7 @@ class Asker(Protocol):
     def forget_consumer(self, consumer: NativeConsumer) -> None:
         """Nothing more will be said of it."""
 
-    def progress(self, call: int, done: int) -> None:
+    def progress(self, call: int, done: int, total: int = 0) -> None:
         """Tell the client how far a long request has come."""
 
 
@@ -219,7 +218,12 @@ async def _status(asker: Asker, request: wire.Status, body: memoryview) -> Outco
 
 
 async def _backup(asker: Asker, request: wire.Backup, body: memoryview) -> Outcome:
-    raise Unavailable("this node makes no backup by the native door")
+    report = await asker.session.backup(
+        request.target,
+        include_key=request.include_key,
+        progress=lambda done, total: asker.progress(request.call, done, total),
+    )
+    return _answer(request, report)
 
 
 COMMANDS: dict[type, Command] = {

@@ -200,9 +200,9 @@ class NativeConnection(asyncio.BufferedProtocol):
         if self.speaking:
             self._write(self._wire.say(news, body, now=self._door.clock()))
 
-    def progress(self, call: int, done: int) -> None:
+    def progress(self, call: int, done: int, total: int = 0) -> None:
         if call:
-            self._tell(Progress(call, done), ())
+            self._tell(Progress(call, done, total), ())
 
     def part(self, error: ProtocolError) -> None:
         """Tell the peer what it did wrong, and close."""
