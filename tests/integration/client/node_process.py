@@ -43,7 +43,7 @@ class NodeProcess:
         assert self._process is None, "it runs already"
         self._ready.unlink(missing_ok=True)
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith("SEALANE_")},
             "SEALANE_DOORS__NATIVE__PORT": str(self.port),
             "SEALANE_DOORS__HTTP__PORT": "0",
         }

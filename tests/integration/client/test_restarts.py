@@ -18,7 +18,7 @@ import sealane
 from tests.integration.client.node_process import NodeProcess
 
 DEADLINE_SECONDS = 90.0
-RESTARTS = int(os.environ.get("SEALANE_RESTARTS", "3"))
+RESTARTS = int(os.environ.get("RESTARTS", "3"))
 """More of them for whoever has the time: a hundred take three minutes."""
 
 

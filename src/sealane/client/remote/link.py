@@ -18,6 +18,8 @@ from sealane.wire.messages import Deliver, Ended, Goodbye, Hello, Note, Ping, Po
 UNSENT_BYTES_MAX = 2 << 20
 """What may wait to be sent before publishes and requests wait themselves: a few large batches keep the line busy."""
 TICK_SECONDS = 1.0
+DEAF_SECONDS = 1.0
+"""A tick that is later than this says nothing about the node."""
 CALLS_SPARE = 1_000
 """Calls that are kept free for what cannot wait: consumers that come and go."""
 
@@ -65,6 +67,7 @@ class Link(asyncio.BufferedProtocol):
         self._calls: dict[int, Answered] = {}
         self._progress: dict[int, Callable[[int, int], None]] = {}
         self._out: list[Buffer] = []
+        self._out_bytes = 0
         self._flushing: asyncio.Handle | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -152,7 +155,10 @@ class Link(asyncio.BufferedProtocol):
     def _write(self, pieces: list[Buffer]) -> None:
         """What is said within one pass of the event loop goes out together."""
         self._out.extend(pieces)
-        if self._flushing is None:
+        self._out_bytes += sum(map(len, pieces))
+        if self._out_bytes > UNSENT_BYTES_MAX:
+            self._flush()  # The transport knows whether that is too much.
+        elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
@@ -160,7 +166,7 @@ class Link(asyncio.BufferedProtocol):
             self._flushing.cancel()
             self._flushing = None
         if self._out and self._transport is not None and not self._transport.is_closing():
-            pieces, self._out = self._out, []
+            pieces, self._out, self._out_bytes = self._out, [], 0
             if len(pieces) == 1:
                 self._transport.write(pieces[0])
             else:
@@ -177,7 +183,7 @@ class Link(asyncio.BufferedProtocol):
         if plug is not None and plug.family in (socket.AF_INET, socket.AF_INET6):
             plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._write(self._wire.say(self._hello, now=self._loop.time()))
-        self._ticking = self._loop.call_later(TICK_SECONDS, self._tick)
+        self._tick_later()
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -200,13 +206,21 @@ class Link(asyncio.BufferedProtocol):
             self._break_off(error if isinstance(error, ProtocolError) else ProtocolError("bad-message", str(error)))
 
     def _tick(self) -> None:
+        now = self._loop.time()
+        # A late tick means that this process was stuck: what the node sent meanwhile was not read yet.
+        deaf = self._ticking is not None and now - self._ticking.when() > DEAF_SECONDS
         try:
-            due = self._wire.tick(self._loop.time())
+            due = self._wire.tick(now, deaf=deaf)
         except ProtocolError as error:
             self._break_off(error)
             return
         if due:
             self._write(due)
+        self._tick_later()
+
+    def _tick_later(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
         often = min(TICK_SECONDS, (self._wire.heartbeat_seconds or TICK_SECONDS) / 2)
         self._ticking = self._loop.call_later(often, self._tick)
 
@@ -236,6 +250,7 @@ class Link(asyncio.BufferedProtocol):
                 told(message.done, message.total)
         elif kind is Welcome:
             self.welcome = message
+            self._tick_later()
             if not self.welcomed.done():
                 self.welcomed.set_result(message)
         elif kind is Goodbye:
