@@ -136,7 +136,7 @@ class Killing:
         kinds = {"at work": 4, "compacting": 3, "draining": 2, "stopped in order": 1, "starting": 2}
         [how] = self._chance.choices(list(kinds), list(kinds.values()))
         self.report.deaths[how] += 1
-        await asyncio.sleep(self._chance.uniform(0, 0.4))  # Any moment will do.
+        await asyncio.sleep(self._chance.uniform(0, self._chance.choice([0.2, 1.0])))  # Any moment will do.
         if how == "compacting":
             await self._until_it_compacts()
             await asyncio.sleep(self._chance.uniform(0, 0.05))
