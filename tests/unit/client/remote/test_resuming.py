@@ -49,7 +49,7 @@ def published(call: int, first: int, count: int = 1) -> wire.Published:
 
 def delivery(consumer: int, lease: int, first: int, *payloads: bytes) -> tuple[wire.Deliver, bytes]:
     body = encode(from_payloads(list(payloads), Stamp(1_760_000_000_000_000, bytes(16)), limits=LIMITS))
-    parts = [(first, len(payloads), len(body), None)]
+    parts: list[tuple[int, int, int, bytes | None]] = [(first, len(payloads), len(body), None)]
     return wire.Deliver(consumer, "default/orders", 0, lease, 1 << 60, parts), body
 
 
