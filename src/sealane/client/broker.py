@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pyroaring import BitMap64
 
@@ -74,6 +74,14 @@ class Hold(Protocol):
 
     async def end(self) -> None:
         """What is still leased goes back, and counts as an attempt."""
+
+
+@runtime_checkable
+class DistantHold(Hold, Protocol):
+    """A hold whose node is elsewhere, and may not answer."""
+
+    def detach_at_once(self) -> None:
+        """Tell the node, and do not wait for its word."""
 
 
 HoldT = TypeVar("HoldT", bound=Hold)

@@ -10,7 +10,7 @@ from typing import Generic, Self, TypeVar
 from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
-from sealane.client.broker import LaneConsumer
+from sealane.client.broker import DistantHold, LaneConsumer
 from sealane.client.fetched import Fetched
 from sealane.client.message import Message, MessageBatch
 from sealane.client.opened import Opened
@@ -84,8 +84,12 @@ class Consumption(Generic[Item]):
             consumer = LaneConsumer(
                 self._consumer_id, fetched.deliver, fetched.revoke, fetched.fail, lost=fetched.forget
             )
-            self._answers = await self._attach(consumer)
-            self._answers.hold.add_credit(self._prefetch)
+            answers = await self._attach(consumer)
+            if self._ended:
+                await answers.hold.detach()  # The lane was closed meanwhile.
+                raise Closed("the lane is closed")
+            self._answers = answers
+            answers.hold.add_credit(self._prefetch)
         return self._answers
 
     def __aiter__(self) -> Loop[Item]:
@@ -123,11 +127,19 @@ class Consumption(Generic[Item]):
             unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
             self._answers.hold.leave(unhandled)
 
-    async def close(self) -> None:
-        """Leave, and return when nothing of this consumer is left in the node but what it has handed out."""
+    async def close(self, *, hurried: bool = False) -> None:
+        """Leave, and return when nothing of this consumer is left in the node but what it has handed out.
+
+        Who is hurried, by an error or a cancellation, does not wait for a node elsewhere.
+        """
         self.leave()
-        if self._answers is not None:
-            await self._answers.hold.detach()
+        if self._answers is None:
+            return
+        hold = self._answers.hold
+        if hurried and isinstance(hold, DistantHold):
+            hold.detach_at_once()
+        else:
+            await hold.detach()
 
     async def shut(self) -> None:
         """The lane closes: the iteration ends in `Closed`."""
@@ -146,7 +158,7 @@ class Consumption(Generic[Item]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self.close(hurried=kind is not None)
 
 
 class MessageConsumption(Consumption[Message]):
@@ -186,8 +198,12 @@ class MessageConsumption(Consumption[Message]):
                     else:
                         row = rows.popleft()
                     yield Message(answers, delivery, part, row, int(offsets[row]), payloads[row])
-        finally:
+        except GeneratorExit:
             await self.close()
+            raise
+        except BaseException:
+            await self.close(hurried=True)
+            raise
 
 
 class BatchConsumption(Consumption[MessageBatch]):
@@ -228,5 +244,9 @@ class BatchConsumption(Consumption[MessageBatch]):
         try:
             while True:
                 yield await self.next_batch()
-        finally:
+        except GeneratorExit:
             await self.close()
+            raise
+        except BaseException:
+            await self.close(hurried=True)
+            raise

@@ -12,6 +12,7 @@ import msgspec
 from pyroaring import BitMap64
 
 from sealane.client.broker import LaneConsumer
+from sealane.client.lane import CLOSE_SECONDS
 from sealane.client.remote.broadcasting import BroadcastPlace
 from sealane.client.remote.deliveries import GENERATION_SHIFT, LEASE_MASK, delivery_of
 from sealane.client.remote.link import Link, LinkLost
@@ -283,31 +284,39 @@ class RemoteHold:
                 self._link.tell(Leave(self._number, self._leases(mine)))
 
     async def detach(self) -> None:
-        await self._detach(end=False)
+        await self._detached(end=False)
 
     async def end(self) -> None:
-        await self._detach(end=True)
+        await self._detached(end=True)
 
-    async def _detach(self, *, end: bool) -> None:
-        """Nobody who is being cancelled waits for the node: it is told, and that is all."""
+    def detach_at_once(self) -> None:
+        _ = self._begin_detach(end=False)
+
+    async def _detached(self, *, end: bool) -> None:
+        """Wait for the node's word, but not for ever, and not if the caller is being cancelled."""
+        done = self._begin_detach(end=end)
+        task = asyncio.current_task()
+        if not done.done() and (task is None or not task.cancelling()):
+            await asyncio.wait([done], timeout=CLOSE_SECONDS)
+
+    def _begin_detach(self, *, end: bool) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.leave()
         link = self._link
         if link is None or not link.open:
             self._forget_link()
-            return
-        if not self._is_attached:
-            return  # The answer to `Attach` will find that it has left.
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+        elif not self._is_attached:
+            done.set_result(None)  # The answer to `Attach` will find that it has left.
+        else:
 
-        def answered(reply: Any, body: memoryview, error: SealaneError | None) -> None:
-            self._forget_link()  # Until now something could come that had to be sent back.
-            if not done.done():
-                done.set_result(None)
+            def answered(reply: Any, body: memoryview, error: SealaneError | None) -> None:
+                self._forget_link()  # Until now something could come that had to be sent back.
+                if not done.done():
+                    done.set_result(None)
 
-        link.ask(Detach(0, self._number, end), (), answered)
-        task = asyncio.current_task()
-        if task is None or not task.cancelling():
-            await done
+            link.ask(Detach(0, self._number, end), (), answered)
+        return done
 
 
 def _runs(partition: int, lease: int, offsets: BitMap64 | None) -> LeaseRuns:

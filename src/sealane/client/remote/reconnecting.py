@@ -215,9 +215,12 @@ class ReconnectingLink:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
+        closed = Closed("the lane is closed")
         for waiter in self._waiters:
             if not waiter.done():
-                waiter.set_exception(Closed("the lane is closed"))
+                waiter.set_exception(closed)
+        for user in list(self.users):
+            user.failed(closed)
         links = list(self.links.values())
         for link in links:
             link.close()
