@@ -239,6 +239,7 @@ def test_a_forgotten_lane_does_not_keep_the_interpreter(tmp_path: Path) -> None:
         str(tmp_path / "data"),
     )
     assert (done.returncode, done.stdout) == (0, "end of the script\n"), done.stderr
+    assert "Traceback" not in done.stderr
     with sealane.embedded_sync(tmp_path / "data") as lane:
         # What was acknowledged without waiting had its chance to be sent.
         assert described(lane, "orders", "billing").depth == 0

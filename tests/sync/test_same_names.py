@@ -36,6 +36,8 @@ ONLY_BLOCKING = {
     SyncBatchConsumption: {"take"},
 }
 
+OPTIONS_WITHIN_THE_PACKAGE = {"hurried"}
+
 RETURNS_A_TWIN = {"consume", "consume_batches", "producer", "transaction"}
 
 
@@ -59,7 +61,8 @@ def test_both_take_the_same_options(awaited: type[Any], blocking: type[Any]) -> 
         if not callable(ours):
             continue
         mine, other = inspect.signature(ours), inspect.signature(theirs)
-        assert mine.parameters == other.parameters, name
+        expected = {key: each for key, each in other.parameters.items() if key not in OPTIONS_WITHIN_THE_PACKAGE}
+        assert dict(mine.parameters) == expected, name
         assert not inspect.iscoroutinefunction(ours), f"{name} must be called without await"
         if name not in RETURNS_A_TWIN:
             assert mine.return_annotation == other.return_annotation, name

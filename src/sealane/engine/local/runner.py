@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
@@ -41,7 +42,14 @@ class ThreadRunner:
         ThreadRunner._open += 1
 
     async def run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        try:
+            working = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except RuntimeError:
+            if threading.main_thread().is_alive():
+                raise
+            # The interpreter ends, and its pools have closed already. What is done last is done here.
+            return work()
+        return await working
 
     def close(self) -> None:
         if self._pool is None:
