@@ -202,6 +202,7 @@ class Node:
         With `keep_retry` an existing one keeps its retries, whatever `config` says of them.
         """
         async with self._lock(f"{topic.full_name}:{name}"):
+            topic.check()
             group = topic.groups.get(name)
             if group is None:
                 existing = topic.owners[0].core.subscriptions.get(name)
@@ -248,11 +249,13 @@ class Node:
         check_name("subscription", subscription, self.settings.limits, system=subscription == REDRIVE_SUBSCRIPTION)
         topic = await self._registry.get_or_create(name)
         group = await self.subscribe(topic, subscription, config, start, keep_retry=keep_retry)
+        topic.check()
         member = None
         if config.mode == "broadcast":
             member = f"{subscription}@{consumer.id}"
             group = Group(subscription, config)
             floors = {owner: await offset_of(start, owner) for owner in topic.owners}
+            topic.check()
             for owner, floor in floors.items():
                 owner.core.join(member, config, floor)
         group.consumers[consumer.id] = consumer

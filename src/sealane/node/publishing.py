@@ -20,6 +20,7 @@ Spread = list[tuple[PartitionOwner, Share, Batch]]
 
 def spread(topic: Topic, batch: Batch) -> Spread:
     """The batch's share for each partition: by key, by given id, or all to one partition."""
+    topic.check()
     count = len(topic.owners)
     if count == 1:
         return [(topic.owners[0], Share(0, None, []), batch)]

@@ -49,6 +49,11 @@ class Topic:
     def config(self) -> TopicConfig:
         return self.record.config
 
+    def check(self) -> None:
+        """Raise if the topic was deleted since it was looked up."""
+        if not self.owners:
+            raise TopicNotFound(self.full_name, "it was deleted in this moment")
+
     def keyless_partition(self) -> int:
         self.next_keyless = (self.next_keyless + 1) % len(self.owners)
         return self.next_keyless

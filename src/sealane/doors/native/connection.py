@@ -147,7 +147,7 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def _write(self, pieces: Sequence[Buffer]) -> None:
         transport = self._transport
-        if transport is None or not pieces:
+        if transport is None or transport.is_closing() or not pieces:
             return
         if len(pieces) == 1:
             transport.write(pieces[0])
