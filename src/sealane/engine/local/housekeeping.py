@@ -143,7 +143,7 @@ class Housekeeping:
 
     async def _fill_spare(self) -> None:
         while not self._wal.spare_ready and not self._closing:
-            lacking = self._space.lacking(self._wal.spare_missing_bytes)
+            lacking = self._wal.claim_spare()
             if lacking is not None:
                 self._wal.discard_spare()
                 self._space.full = lacking

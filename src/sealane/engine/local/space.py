@@ -61,6 +61,30 @@ class Space:
             self.bytes_used += size - self._sizes.get(name, 0)
             self._sizes[name] = size
 
+    def claim(self, name: str, size: int, *, missing_bytes: int) -> Lacking | None:
+        """Hold `size` bytes for a file of which `missing_bytes` have yet to be allocated, if there is room for it.
+
+        One step: two threads that ask for the last room do not both get it.
+        """
+        with self._lock:
+            more_bytes = size - self._sizes.get(name, 0)
+            lacking = self._over_limit(more_bytes) or self._over_disk(missing_bytes)
+            if lacking is None:
+                self.bytes_used += more_bytes
+                self._sizes[name] = size
+            return lacking
+
+    def take_over(self, old: str, new: str, size: int, *, missing_bytes: int) -> Lacking | None:
+        """As `claim` for `new`, with the room that was held for `old`, which keeps it only if this is refused."""
+        with self._lock:
+            more_bytes = size - self._sizes.get(old, 0)
+            lacking = self._over_limit(more_bytes) or self._over_disk(missing_bytes)
+            if lacking is None:
+                self.bytes_used += more_bytes
+                self._sizes.pop(old, None)
+                self._sizes[new] = size
+            return lacking
+
     def renamed(self, old: str, new: str) -> None:
         with self._lock:
             self._sizes[new] = self._sizes.pop(old)
@@ -71,13 +95,17 @@ class Space:
 
     def lacking(self, more_bytes: int) -> Lacking | None:
         """What would be exceeded by `more_bytes` more; None when there is room."""
+        return self._over_limit(more_bytes) or self._over_disk(more_bytes)
+
+    def _over_limit(self, more_bytes: int) -> Lacking | None:
         limit = self._settings.disk_bytes_max
-        if limit is not None and self.bytes_used + more_bytes > limit:
+        if limit is not None and more_bytes > 0 and self.bytes_used + more_bytes > limit:
             return Lacking(self.bytes_used, limit, "storage.disk_bytes_max")
-        free = self._free_bytes()
-        if free < more_bytes + self._settings.disk_free_bytes_min:
-            return self.exhausted(free)
         return None
+
+    def _over_disk(self, more_bytes: int) -> Lacking | None:
+        free = self._free_bytes()
+        return self.exhausted(free) if free < more_bytes + self._settings.disk_free_bytes_min else None
 
     @staticmethod
     def is_full(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ from sealane.engine.local.index import SegmentIndex
 from sealane.engine.local.record import Bytes, Entry
 from sealane.engine.local.segment import HEADER_BYTES, SPARE_NAME, WAL_DIRECTORY, SegmentHeader, segment_name
 from sealane.engine.local.settings import StorageSettings
-from sealane.engine.local.space import Space
+from sealane.engine.local.space import Lacking, Space
 
 _GROWTH = 4
 """How much longer than the last a segment is, until it reaches its full length."""
@@ -133,6 +133,10 @@ class Wal:
         self.marked = not entries
         return Written(segment, time_us, [(entry, start + position) for entry, position in head.bodies()])
 
+    def claim_spare(self) -> Lacking | None:
+        """Hold the room that the next segment will take, before it is filled; says what is lacking if there is none."""
+        return self._space.claim(SPARE_NAME, self.spare_bytes, missing_bytes=self.spare_missing_bytes)
+
     def fill_spare(self) -> bool:
         """Prepare a part of the next segment; True once it is ready. Blocking; an `OSError` leaves nothing behind."""
         if self._spare is not None:
@@ -147,8 +151,10 @@ class Wal:
             self.discard_spare()
             raise
         size = self._filled_bytes = file.size
-        self._space.hold(SPARE_NAME, size)
         if size < wanted:
+            return False
+        if self._space.claim(SPARE_NAME, size, missing_bytes=0) is not None:
+            self.discard_spare()  # A commit could not wait for it, and took its room.
             return False
         self._filling = None
         self._filled_bytes = 0
@@ -162,6 +168,7 @@ class Wal:
             self._filling = None
             self._filled_bytes = 0
             self._files.remove(SPARE_NAME)
+        if self._spare is None:
             self._space.release(SPARE_NAME)
 
     def close(self) -> None:
@@ -192,12 +199,12 @@ class Wal:
         else:
             # The spare is not ready, or this record is larger than any: the file grows as it is written.
             capacity = max(bytes_min, self.spare_bytes)
-            lacking = self._space.lacking(capacity)
+            held = SPARE_NAME if spare is None else ""
+            lacking = self._space.take_over(held, name, capacity, missing_bytes=capacity)
             if lacking is not None:
                 raise lacking.error()
             file = self._files.open(name, create=True)
             self._files.sync_directory(WAL_DIRECTORY)
-            self._space.hold(name, capacity)
         if self.active is not None and self._file is not None:
             self._file.close()
             self.closed.append(self.active)
