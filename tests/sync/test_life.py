@@ -271,12 +271,13 @@ def test_a_child_of_a_fork_is_told_to_open_its_own() -> None:
         import os, sys, warnings, sealane
         warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
         with sealane.embedded_sync() as lane:
-            lane.publish("orders", b"1")
+            lane.publish_many("orders", [b"1", b"2"])
             producer = lane.producer("orders")
-            message = next(iter(lane.consume("orders", "billing")))
+            loop = iter(lane.consume("orders", "billing"))
+            message = next(loop)
             child = os.fork()
             if child == 0:
-                for call in (lane.topics, message.ack, lambda: producer.send(b"2")):
+                for call in (lane.topics, message.ack, lambda: producer.send(b"3"), lambda: next(loop)):
                     try:
                         call()
                     except sealane.Closed as error:
@@ -287,6 +288,7 @@ def test_a_child_of_a_fork_is_told_to_open_its_own() -> None:
                 os._exit(7)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
             message.ack(confirm=True)
+            assert next(loop).payload == b"2"
             print("the parent goes on")
         """
     )

@@ -34,7 +34,11 @@ class SyncLoop(Generic[Item]):
         return self
 
     def __next__(self) -> Item:
-        return self._consumption.take()
+        consumption = self._consumption
+        # Before any lock is asked for: in a forked child nobody is left to release it, and what has crossed is the
+        # parent's to hand out.
+        consumption.portal.check()
+        return consumption.take()
 
     def close(self) -> None:
         self._consumption.close()
@@ -50,7 +54,7 @@ class SyncConsumption(Generic[Item]):
     """
 
     def __init__(self, portal: Portal[Any], consumption: Consumption[Any]) -> None:
-        self._portal = portal
+        self.portal = portal
         self._loop_side = consumption
         self._answers: SyncAnswers | None = None
         self._taking = threading.Lock()
@@ -62,18 +66,18 @@ class SyncConsumption(Generic[Item]):
 
     def leave(self) -> None:
         """Take no more; what was fetched ahead goes back. Returns at once, and may be called in any thread."""
-        self._portal.soon(self._leave_and_go)
+        self.portal.soon(self._leave_and_go)
 
     def close(self) -> None:
         """Leave, and return when nothing of this consumer is left in the node but what it has handed out."""
-        self._portal.call(self._close)
+        self.portal.call(self._close)
 
     # --- on the event loop --------------------------------------------------------------------------------------------
 
     async def _open(self) -> SyncAnswers:
         answers = await self._loop_side.open()
         if self._answers is None:
-            self._answers = SyncAnswers(self._portal, answers, auto_ack=self._loop_side.auto_ack)
+            self._answers = SyncAnswers(self.portal, answers, auto_ack=self._loop_side.auto_ack)
         self._answers.flush()
         return self._answers
 
@@ -84,7 +88,7 @@ class SyncConsumption(Generic[Item]):
 
     def _leave_and_go(self) -> None:
         self._leave()
-        self._portal.spawn(self._loop_side.close())
+        self.portal.spawn(self._loop_side.close())
 
     async def _close(self) -> None:
         self._leave()
@@ -96,13 +100,13 @@ class SyncConsumption(Generic[Item]):
         return SyncLoop(self)
 
     def __enter__(self) -> Self:
-        self._portal.call(self._open)
+        self.portal.call(self._open)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._portal.problem is None:
+        if kind is None and self.portal.problem is None:
             self.close()
         else:
             self.leave()
@@ -144,7 +148,7 @@ class SyncMessageConsumption(SyncConsumption[SyncMessage]):
         with self._taking:
             if self._stride is None or self._stride is spent:
                 try:
-                    self._stride = self._cross(self._portal.call(self._next_opened))
+                    self._stride = self._cross(self.portal.call(self._next_opened))
                 except BaseException:
                     self.leave()
                     raise
@@ -158,7 +162,7 @@ class SyncMessageConsumption(SyncConsumption[SyncMessage]):
     def _take_settled(self) -> SyncMessage:
         with self._taking:
             try:
-                opened, row = self._portal.call(self._settle_next)
+                opened, row = self.portal.call(self._settle_next)
             except BaseException:
                 self.leave()
                 raise
@@ -198,7 +202,7 @@ class SyncBatchConsumption(SyncConsumption[SyncMessageBatch]):
         with self._taking:
             try:
                 if not self._ready:
-                    self._portal.call(self._next_batch)
+                    self.portal.call(self._next_batch)
                 batch = self._ready.popleft()
             except BaseException:
                 self.leave()

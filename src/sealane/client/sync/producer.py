@@ -47,6 +47,7 @@ class SyncProducer:
         delay: float = 0,
     ) -> None:
         """Buffer a message; waits only while the node is behind by the buffers' size."""
+        self._portal.check()  # Before the lock: in a forked child nobody is left to release it.
         row = self._outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay)
         with self._changed:
             self._check()
@@ -61,6 +62,7 @@ class SyncProducer:
 
     def flush(self) -> None:
         """Return when everything sent so far is durable; raise what went wrong."""
+        self._portal.check()
         with self._changed:
             self._check()
         self._portal.call(self._flush)
