@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sealane.delivery.config import Retry, SubscriptionConfig
-from sealane.message import Limits, from_payloads
+from sealane.message import Limits, Row, encode, from_payloads, from_rows
+from sealane.node import NodeSettings
 from sealane.wire import messages as wire
-from tests.integration.native.conftest import Running, eventually
+from tests.integration.native.conftest import Running, eventually, running_node
 from tests.integration.native.peer import STAMP, Peer, payloads_of
 
 
@@ -143,3 +146,36 @@ async def test_messages_that_were_revoked_can_no_longer_be_acknowledged(running:
         revoke = await peer.hear(wire.Revoke)
         assert (revoke.lease, revoke.runs) == (deliver.lease, [0, 1])
         assert (await peer.ask(wire.Ack, 1, wire.LeaseRuns(0, deliver.lease, [0, 1]))).code == "lease-lost"
+
+
+@pytest.mark.parametrize("mode", ["queue", "exclusive", "key-shared", "broadcast"])
+async def test_a_delivery_is_bounded_even_if_older_messages_are_much_larger(no_stray_errors: None, mode: str) -> None:
+    settings = NodeSettings(delivery_bytes_max=1_000_000)
+    async with running_node(node_settings=settings) as running, await Peer.enter(running.address) as peer:
+        for number in range(30):
+            rows = [Row(payload=b"%d" % number * 100_000, key=b"%d" % (number % 3)) for _ in range(2)]
+            await peer.ask(wire.Publish, "orders", body=encode(from_rows(rows, STAMP, limits=Limits())))
+        await peer.publish("orders", b"tiny")  # By this one the others are judged.
+        await peer.attach("orders", "s", credit=61, mode=mode)
+        offsets: list[int] = []
+        while len(offsets) < 61:
+            deliver, body = await peer.hear_with_body(wire.Deliver)
+            assert len(body) < 1_500_000
+            assert deliver.attempts == []
+            offsets += [part[0] + each for part in deliver.parts for each in range(part[1])]
+        assert offsets == list(range(61))
+        assert not any(isinstance(message, wire.Revoke) for message, _ in peer.heard)
+        if mode != "broadcast":
+            described = await peer.ask(wire.DescribeTopic, "orders")
+            assert described["subscriptions"][0]["leased"] == 61
+
+
+async def test_a_consumer_whose_topic_was_deleted_is_forgotten(running: Running) -> None:
+    async with await Peer.enter(running.address) as peer:
+        await peer.publish("orders", b"a")
+        await peer.attach("orders", credit=10)
+        await peer.hear(wire.Deliver)
+        await peer.ask(wire.DeleteTopic, "orders")
+        assert (await peer.hear(wire.Ended)).code == "topic-not-found"
+        await eventually(lambda: running.door.consumers == 0)
+        assert isinstance(await peer.attach("orders"), wire.Attached), "its number is free again"

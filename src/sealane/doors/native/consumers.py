@@ -79,6 +79,7 @@ class NativeConsumer:
             self._tell(Revoke(self.number, revocation.partition, revocation.lease, runs), [])
 
     def _closed(self, error: SealaneError) -> None:
+        self._left = True
         self._tell(Ended(self.number, *fault_of(error)), [])
 
     def _remember(self, partition: int, lease: int) -> None:
