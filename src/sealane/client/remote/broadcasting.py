@@ -21,9 +21,12 @@ class BroadcastPlace:
         self._settled: dict[int, SettledSet] = {}
 
     def began(self, positions: Mapping[int, int]) -> None:
-        """The node tells where this consumer begins, on partitions that are new to it."""
+        """The node tells where this consumer begins."""
         for partition, offset in positions.items():
-            self._settled.setdefault(partition, SettledSet(offset))
+            known = self._settled.get(partition)
+            # It began no later than asked, unless the log is not as long as that: then it is another one by now.
+            if known is None or offset < known.floor:
+                self._settled[partition] = SettledSet(offset)
 
     def start(self) -> dict[int, int]:
         """Where to begin again. A partition that is not there is one that was added: from its start."""

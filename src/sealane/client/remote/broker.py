@@ -18,6 +18,7 @@ from sealane.client.remote.hold import RemoteHold
 from sealane.client.remote.link import LinkLost
 from sealane.client.remote.pool import Pool
 from sealane.client.remote.publishes import Publishes
+from sealane.client.remote.requests import checked
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.engine import BackupReport, Stored
 from sealane.engine.backup_report import Progress
@@ -98,6 +99,7 @@ class RemoteBroker:
         progress: Callable[[int, int], None] | None = None,
     ) -> tuple[Any, memoryview]:
         """The answer and its body. With `again`, the request is repeated on the next link if this one is lost."""
+        checked(request)
         while True:
             link = await self._pool.commands.connected()
             try:
@@ -158,7 +160,7 @@ class RemoteBroker:
         check_config(config)
         number = next(self._numbers)
         request = Attach(0, number, consumer.id, topic, subscription, config, _start_point(start), keep_retry)
-        hold = RemoteHold(self._pool.for_consumer(), number, request, consumer)
+        hold = RemoteHold(self._pool.for_consumer(), number, checked(request), consumer)
         await hold.attach()
         return hold
 
@@ -201,8 +203,18 @@ class RemoteBroker:
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
         request = Redrive(0, topic, subscription, matching, dry_run, rate, messages_max)
-        told = None if progress is None else lambda done, total: progress(done)
+        failures: list[Exception] = []
+
+        def told(done: int, total: int) -> None:
+            try:
+                if progress is not None:
+                    progress(done)
+            except Exception as error:
+                failures.append(error)  # It is the caller's, not the link's.
+
         reply, _ = await self._ask(request, again=dry_run, progress=told)
+        if failures:
+            raise failures[0]
         was_dry, messages, reasons = _decoded(reply, tuple[bool, int, dict[str, int]])
         return RedriveReport(was_dry, messages, Counter(reasons))
 

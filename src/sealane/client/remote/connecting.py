@@ -18,6 +18,8 @@ from sealane.wire.messages import PROTOCOL_VERSION, Hello
 
 CONNECT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 15.0
+NAME_CHARS = 100
+"""What the node hears of a lane's name; more would only fill its log."""
 
 
 class RemoteLane:
@@ -43,7 +45,7 @@ class RemoteLane:
         self._timeout_seconds = timeout
         self._connect_seconds = connect_timeout
         self._surroundings = Surroundings(wall_clock_us, os.urandom)
-        software = f"sealane-python/{__version__}" + (f" ({name})" if name else "")
+        software = f"sealane-python/{__version__}" + (f" ({name[:NAME_CHARS]})" if name else "")
         self._hello = Hello([PROTOCOL_VERSION], software, heartbeat_seconds=heartbeat_seconds)
         self._addresses = parse_urls(urls)
         self._connections = connections

@@ -14,9 +14,10 @@ from pyroaring import BitMap64
 from sealane.client.broker import LaneConsumer
 from sealane.client.lane import CLOSE_SECONDS
 from sealane.client.remote.broadcasting import BroadcastPlace
-from sealane.client.remote.deliveries import GENERATION_SHIFT, LEASE_MASK, delivery_of
+from sealane.client.remote.deliveries import GENERATION_SHIFT, delivery_of
 from sealane.client.remote.link import Link, LinkLost
 from sealane.client.remote.reconnecting import ReconnectingLink
+from sealane.client.remote.requests import checked, grouped_runs, lease_runs, split_runs
 from sealane.errors import LeaseLost, SealaneError, Unavailable
 from sealane.node.consumers import Revocation
 from sealane.node.deliveries import offsets_of
@@ -38,7 +39,7 @@ from sealane.wire.messages import (
     Revoke,
     Settle,
 )
-from sealane.wire.runs import from_runs, to_runs
+from sealane.wire.runs import from_runs
 
 LEFT_OUT = "the connection was lost before the node had confirmed it: it may have happened, or the messages come again"
 OVER = "the connection under which the messages were leased is gone; they may come again"
@@ -95,13 +96,15 @@ class RemoteHold:
         link.ask(request, (), lambda reply, body, error: self._answered(link, reply, error))
 
     def _answered(self, link: Link, reply: Any, error: SealaneError | None) -> None:
-        if error is not None or link is not self._link:
+        if isinstance(error, Unavailable) or link is not self._link:
             return  # The link is lost: the next one asks again.
         if type(reply) is Refused:
             if not link.takes_requests:
                 return  # It is about to stop. So too.
+            error = error_of(reply.code, reply.text, reply.fields)
+        if error is not None:
             self._forget_link()
-            self._fail(error_of(reply.code, reply.text, reply.fields))
+            self._fail(error)
             return
         assert isinstance(reply, Attached)
         self._is_attached = True
@@ -145,7 +148,7 @@ class RemoteHold:
         was_attached = self._is_attached
         self._link, self._is_attached = None, False
         if was_attached and not self._left:
-            link.tell(Leave(self._number, self._leases(self._consumer.lost())))
+            self._leave(link, self._consumer.lost())
 
     def lost(self, link: Link) -> None:
         if link is self._link:
@@ -190,12 +193,12 @@ class RemoteHold:
             every = BitMap64()
             for part in delivery.parts:
                 every |= offsets_of(part)
-            link.tell(Release(self._number, self._leases([(delivery.partition, delivery.lease, every)])))
+            self.release(delivery.partition, delivery.lease, every)
             return
         if self._place is not None:
             parts, known = self._place.split(delivery)
             if known:
-                link.tell(Settle(self._number, self._leases([(delivery.partition, delivery.lease, known)])))
+                self.settle(delivery.partition, delivery.lease, known)
                 self.add_credit(len(known))
                 delivery = dataclasses.replace(delivery, parts=parts)
         if delivery.parts:
@@ -208,10 +211,12 @@ class RemoteHold:
             self._place.settle(partition, offsets)
         link = self._link_of(lease)
         if link is not None:
-            link.tell(Settle(self._number, [_runs(partition, lease, offsets)]))
+            for runs in split_runs(partition, lease, offsets):
+                link.tell(Settle(self._number, [runs]))
 
     async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
-        await self._confirmed(Ack(0, self._number, _runs(partition, lease, offsets)), lease)
+        for runs in split_runs(partition, lease, offsets):
+            await self._confirmed(Ack(0, self._number, runs), lease)
         if self._place is not None and offsets is not None:
             self._place.settle(partition, offsets)
 
@@ -225,19 +230,21 @@ class RemoteHold:
         reason: str | None = None,
         confirm: bool = False,
     ) -> None:
-        request = Nack(0, self._number, _runs(partition, lease, offsets), delay, reason)
-        if confirm:
-            await self._confirmed(request, lease)
-        elif self._request.config.mode == "key-shared":
-            # The node takes back what was fetched ahead of the same key. None of it may be handed out meanwhile: its
-            # word is waited for, and comes after what it takes back.
-            with suppress(LeaseLost):
+        for runs in split_runs(partition, lease, offsets):
+            request = checked(Nack(0, self._number, runs, delay, reason))
+            if confirm:
                 await self._confirmed(request, lease)
-        elif (link := self._link_of(lease)) is not None:
-            link.tell(request)
+            elif self._request.config.mode == "key-shared":
+                # The node takes back what was fetched ahead of the same key. None of it may be handed out meanwhile:
+                # its word is waited for, and comes after what it takes back.
+                with suppress(LeaseLost):
+                    await self._confirmed(request, lease)
+            elif (link := self._link_of(lease)) is not None:
+                link.tell(request)
 
     async def extend(self, partition: int, lease: int, seconds: float) -> int:
-        reply = await self._confirmed(Extend(0, self._number, _runs(partition, lease, None), seconds), lease)
+        request = checked(Extend(0, self._number, lease_runs(partition, lease, None), seconds))
+        reply = await self._confirmed(request, lease)
         deadline_us: int = msgspec.msgpack.decode(reply.value, type=int)
         return deadline_us
 
@@ -256,11 +263,12 @@ class RemoteHold:
     def release(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
         link = self._link_of(lease)
         if link is not None:
-            link.tell(Release(self._number, [_runs(partition, lease, offsets)]))
+            for runs in split_runs(partition, lease, offsets):
+                link.tell(Release(self._number, [runs]))
 
     def leased(self, partition: int, lease: int, offsets: BitMap64) -> LeaseRuns:
         """For a transaction. A lease of an earlier link is none that the node knows."""
-        runs = _runs(partition, lease, offsets)
+        runs = lease_runs(partition, lease, offsets)
         if self._link_of(lease) is None:
             runs.lease = -1
         return runs
@@ -269,9 +277,6 @@ class RemoteHold:
         link = self.line.links.get(lease >> GENERATION_SHIFT)
         return link if link is not None and link.open else None
 
-    def _leases(self, unhandled: Sequence[tuple[int, int, BitMap64]]) -> list[LeaseRuns]:
-        return [_runs(*each) for each in unhandled if self._link_of(each[1]) is not None]
-
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def leave(self, unhandled: Sequence[tuple[int, int, BitMap64]] = ()) -> None:
@@ -279,9 +284,15 @@ class RemoteHold:
             self._left = True
             self._consumer.credit = 0
             if self._link is not None and self._is_attached:
-                current = self._link.generation
-                mine = [each for each in unhandled if each[1] >> GENERATION_SHIFT == current]
-                self._link.tell(Leave(self._number, self._leases(mine)))
+                self._leave(self._link, unhandled)
+
+    def _leave(self, link: Link, unhandled: Sequence[tuple[int, int, BitMap64]]) -> None:
+        """What was leased by another link went back when that one was lost."""
+        here = [each for each in unhandled if each[1] >> GENERATION_SHIFT == link.generation]
+        first, *rest = grouped_runs(here)
+        link.tell(Leave(self._number, first))
+        for group in rest:
+            link.tell(Release(self._number, group))
 
     async def detach(self) -> None:
         await self._detached(end=False)
@@ -317,7 +328,3 @@ class RemoteHold:
 
             link.ask(Detach(0, self._number, end), (), answered)
         return done
-
-
-def _runs(partition: int, lease: int, offsets: BitMap64 | None) -> LeaseRuns:
-    return LeaseRuns(partition, lease & LEASE_MASK, None if offsets is None else to_runs(offsets))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from sealane.client.remote.addresses import Address
-from sealane.errors import SealaneError, Unavailable
+from sealane.client.remote.requests import check_size
+from sealane.errors import LimitExceeded, SealaneError, Unavailable
 from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import CODES, error_of
@@ -24,7 +25,7 @@ CALLS_SPARE = 1_000
 """Calls that are kept free for what cannot wait: consumers that come and go."""
 
 Answered = Callable[[Any, memoryview, SealaneError | None], None]
-"""Told the answer and its body, or why there is none."""
+"""Told the answer and its body, or why there is none: the link is lost, or the request is larger than can be."""
 
 _NO_BODY = memoryview(b"")
 
@@ -101,13 +102,21 @@ class Link(asyncio.BufferedProtocol):
     ) -> None:
         """Send a request now; `answered` is called once, also when the link is lost first. Look for room before."""
         if self.error is not None:
-            answered(None, _NO_BODY, self.error)
+            answered(None, _NO_BODY, self._why_lost())
             return
+        assert self.welcome is not None, "a link is used once its handshake is done"
         call = request.call = self._wire.new_call()
+        pieces = self._wire.say(request, body, now=self._loop.time())
+        try:
+            check_size(pieces, self.welcome.frame_bytes_max)
+        except LimitExceeded as error:
+            self._wire.calls.discard(call)
+            answered(None, _NO_BODY, error)
+            return
         self._calls[call] = answered
         if progress is not None:
             self._progress[call] = progress
-        self._write(self._wire.say(request, body, now=self._loop.time()))
+        self._write(pieces)
 
     async def request(
         self, request: Any, body: Sequence[Buffer] = (), progress: Callable[[int, int], None] | None = None
@@ -235,6 +244,9 @@ class Link(asyncio.BufferedProtocol):
     def _lost(self, how: str) -> LinkLost:
         return LinkLost(f"the connection to {self.address} was lost{how}")
 
+    def _why_lost(self) -> LinkLost:
+        return self.error if isinstance(self.error, LinkLost) else self._lost(f": {self.error}")
+
     # --- hearing ------------------------------------------------------------------------------------------------------
 
     def _hear(self, message: Any, body: memoryview) -> None:
@@ -314,7 +326,7 @@ class Link(asyncio.BufferedProtocol):
         self._out.clear()
         calls, self._calls = self._calls, {}
         self._progress.clear()
-        lost = error if isinstance(error, LinkLost) else self._lost(f": {error}")
+        lost = self._why_lost()
         for answered in calls.values():
             answered(None, _NO_BODY, lost)
         self._make_room()

@@ -16,8 +16,9 @@ import msgspec
 
 from sealane.client.remote.link import Link
 from sealane.client.remote.reconnecting import ReconnectingLink
+from sealane.client.remote.requests import checked
 from sealane.delivery.producers import REMEMBERED_BATCHES
-from sealane.errors import Closed, DeadlineExceeded, SealaneError
+from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, SealaneError, Unavailable
 from sealane.message import Batch, encode_parts
 from sealane.wire.faults import error_of
 from sealane.wire.messages import Publish, Refused
@@ -123,8 +124,15 @@ class Publishes:
             return future
         key = (type(request), target)
         line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = _Line(self._entropy(16))
+        try:
+            if line is None:
+                checked(request)
+                line = self._lines[key] = _Line(self._entropy(16))
+            elif type(request) is not Publish:
+                checked(request)
+        except InvalidArgument as error:
+            future.set_exception(error)
+            return future
         deadline = self._loop.time() + self._timeout_seconds
         line.unsent.append(_Pending(request, line.number(batch), finish, future, deadline))
         self._waiting[line] = None
@@ -164,7 +172,7 @@ class Publishes:
         self, line: _Line, pending: _Pending, reply: Any, body: memoryview, error: SealaneError | None
     ) -> None:
         self._in_flight -= 1
-        if error is not None:
+        if isinstance(error, Unavailable):
             return  # The link is lost: `lost` takes back everything that was sent on it.
         refused = type(reply) is Refused
         link = self._link
@@ -177,6 +185,8 @@ class Publishes:
         line.sent.pop(pending, None)
         if not pending.future.done():
             try:
+                if error is not None:
+                    raise error
                 if refused:
                     raise error_of(reply.code, reply.text, reply.fields)
                 pending.future.set_result(pending.finish(reply, pending.batch))
