@@ -96,7 +96,11 @@ class Health(NamedTuple):
 
 
 def health(node: Node) -> Health:
-    """Whether the node works, for `/healthz` and `/ready`."""
+    """Whether the node works, for `/healthz` and `/ready`.
+
+    A node whose storage is full is ready, and so is one that reads a partition again: consumers, who free the room, and
+    the other partitions go on.
+    """
     problems = []
     if node.supervisor.failure is not None:
         error = node.supervisor.failure
@@ -108,7 +112,8 @@ def health(node: Node) -> Health:
     unsure = [owner.key for topic in node.topics.values() for owner in topic.owners if owner.error is not None]
     if unsure and not problems:
         problems.append(f"{len(unsure)} partitions are being read again from storage, the first is {unsure[0]}")
-    return Health(node.supervisor.failure is None, not problems, problems)
+    live = node.supervisor.failure is None
+    return Health(live, live and node.engine.failure is None, problems)
 
 
 def node_status(node: Node, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:

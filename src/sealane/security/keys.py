@@ -2,7 +2,7 @@
 
 The master key lives in one file beside the data, readable by its owner alone. It seals nothing but domain keys; domain
 keys seal batches. Giving up one domain's keys (`Keyring.destroy`) therefore makes that domain's data unreadable
-everywhere at once, whatever copies of the files exist.
+at once, whatever copies of its files exist; only a backup that was made before still has the keys in it.
 """
 
 from __future__ import annotations

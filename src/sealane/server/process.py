@@ -79,7 +79,9 @@ class Server:
         stack.callback(files.release)
         # The door for those who watch comes first, so that they see a long recovery for what it is.
         if self._settings.doors.http.enabled:
-            await self._open(HttpDoor(self._settings.doors.http, Watched(self._problems, self._render)), stack)
+            await self._open(
+                HttpDoor(self._settings.doors.http, Watched(self._live, self._problems, self._render)), stack
+            )
         self._node = await self._open_node(files, stack)
         self._metrics = Metrics(self._node)
         for door in self._doors_of(Gate(self._node, everyone_is_admin)):
@@ -141,7 +143,8 @@ class Server:
             await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 error = failed.result()
-                raise NodeFailed(f"the node stopped by itself: {error}; its log has more") from error
+                # What the error says may be anything, also what a message holds.
+                raise NodeFailed(f"the node stopped by itself: {type(error).__name__}; its log has more") from error
         finally:
             stopped.cancel()
             failed.cancel()
@@ -149,7 +152,11 @@ class Server:
     def _problems(self) -> list[str]:
         if self._state != "serving" or self._node is None:
             return [f"the node is {self._state}"]
-        return health(self._node).problems
+        state = health(self._node)
+        return [] if state.ready else state.problems
+
+    def _live(self) -> bool:
+        return self._node is None or health(self._node).live
 
     def _render(self) -> tuple[bytes, str]:
         """Nothing, as long as there is nothing to measure."""

@@ -22,6 +22,7 @@ class Node:
     """What the door is told of."""
 
     def __init__(self) -> None:
+        self.live = True
         self.problems: list[str] = []
         self.rendered: Callable[[], tuple[bytes, str]] = lambda: (b"sealane_up 1\n", "text/plain; version=1.0.0")
 
@@ -41,7 +42,7 @@ class Answer:
 @asynccontextmanager
 async def opened(node: Node | None = None, **settings: Any) -> AsyncIterator[HttpDoor]:
     node = node or Node()
-    watched = Watched(lambda: node.problems, lambda: node.rendered())
+    watched = Watched(lambda: node.live, lambda: node.problems, lambda: node.rendered())
     door = HttpDoor(HttpDoorSettings(**{"port": 0, **settings}), watched)
     await door.start()
     try:
@@ -99,6 +100,13 @@ async def test_a_node_that_serves_is_alive_and_ready() -> None:
     async with opened() as door:
         assert (await get(door, "/healthz")).json == {"status": "alive"}
         assert (await get(door, "/ready")).json == {"status": "ready"}
+
+
+async def test_a_node_that_cannot_go_on_is_not_alive() -> None:
+    node = Node()
+    node.live = False
+    async with opened(node) as door:
+        assert (await get(door, "/healthz")).status == 503
 
 
 async def test_a_node_that_does_not_serve_says_why() -> None:

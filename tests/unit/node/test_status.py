@@ -87,25 +87,25 @@ async def test_it_comes_back_from_msgpack_as_it_was() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(status), type=NodeStatus) == status
 
 
-async def test_a_full_engine_is_alive_and_not_ready() -> None:
+async def test_a_full_engine_is_ready_for_those_who_make_room() -> None:
     async with running_node() as running:
         usage = running.node.engine.usage()
         full = str(StorageFull(100, 100))
         running.node.engine.usage = lambda: type(usage)(100, 100, full)  # type: ignore[method-assign]
 
         state = health(running.node)
-        assert (state.live, state.ready) == (True, False)
+        assert (state.live, state.ready) == (True, True)
         assert full in state.problems[0]
         assert node_status(running.node).storage_full
 
 
-async def test_a_partition_that_is_read_again_makes_the_node_not_ready_until_it_is() -> None:
+async def test_a_partition_that_is_read_again_is_told_until_it_is() -> None:
     async with running_node() as running:
         await running.lane.publish("orders", b"x")
         owner = running.node.topic("orders").owners[0]
         owner.distrust("timer", RuntimeError("planted"))
 
-        assert not health(running.node).ready
+        assert health(running.node).ready
         assert "being read again" in health(running.node).problems[0]
-        await until(lambda: health(running.node).ready)
+        await until(lambda: not health(running.node).problems)
         assert node_status(running.node).crashes == {"timer": 1}

@@ -236,7 +236,7 @@ async def test_a_timer_that_crashes_has_its_partition_read_again(monkeypatch, ca
 
         assert running.node.supervisor.crashes == {"timer": 1}
         assert crash_was_logged(caplog, "timer")
-        assert health(running.node).ready
+        assert not health(running.node).problems
 
 
 @pytest.mark.parametrize("where", [(MemoryEngine, "commit"), (PartitionOwner, "append")])
@@ -247,7 +247,7 @@ async def test_a_flush_that_crashes_keeps_its_acks(where, node: Node, lane: Lane
 
     assert await take(lane, 2) == [b"1", b"2"]
 
-    await until(lambda: node.supervisor.crashes["journal flush"] == 1 and health(node).ready)
+    await until(lambda: node.supervisor.crashes["journal flush"] == 1 and not health(node).problems)
     assert crash_was_logged(caplog, "journal flush")
     await until(lambda: node.topic("orders").owners[0].core.subscription("billing").depth(2) == 0)
 
@@ -449,7 +449,7 @@ async def test_what_a_crash_says_is_for_the_log_and_not_for_clients(node: Node, 
     owner.distrust("timer", Planted("secret words"))
     with pytest.raises(StorageFailed) as unsure:
         await lane.publish("orders", b"second")
-    await until(lambda: health(node).ready)
+    await until(lambda: not health(node).problems)
     crash_once(monkeypatch, Partition, "apply")
     with pytest.raises(Planted):
         await lane.publish("orders", b"third")

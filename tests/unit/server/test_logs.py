@@ -59,10 +59,11 @@ def test_what_a_library_logs_has_the_same_shape() -> None:
     library.addHandler(logging.StreamHandler(stream))
     configure_logs("json", "info", stream=stream)
 
-    library.info("Started server process [%d]", 42)
+    library.error("Exception in server process [%d]", 42)
 
     (line,) = lines(stream)
-    assert (line["event"], line["logger"], line["level"]) == ("Started server process [42]", "uvicorn.error", "info")
+    said = ("Exception in server process [42]", "uvicorn.error", "error")
+    assert (line["event"], line["logger"], line["level"]) == said
 
 
 def test_people_read_the_sentence_and_its_fields_on_one_line() -> None:

@@ -84,7 +84,7 @@ async def test_a_node_that_must_not_go_on_ends_the_server(tmp_path: Path) -> Non
         await run.doors
         assert run.server._node is not None
         run.server._node.supervisor.stop("planted", RuntimeError("memory is not what is stored"))
-        with pytest.raises(NodeFailed, match="memory is not what is stored"):
+        with pytest.raises(NodeFailed, match="stopped by itself: RuntimeError"):
             await run.done
 
     assert not (tmp_path / "data" / "node.json").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -28,6 +27,8 @@ _PAGE = f"""<!doctype html>
 class Watched:
     """What the door is told about the node behind it."""
 
+    live: Callable[[], bool]
+    """False: it cannot go on, and whoever runs it should start it anew."""
     problems: Callable[[], Sequence[str]]
     """Why the node does not serve; nothing when it does."""
     metrics: Callable[[], tuple[bytes, str]]
@@ -44,9 +45,11 @@ def watching(watched: Watched) -> APIRouter:
         links = {"ready": "/ready", "health": "/healthz", "metrics": "/metrics", "openapi": "/openapi.json"}
         return JSONResponse({"name": "Sealane", "version": __version__, "links": links})
 
-    @routes.get("/healthz", tags=["operations"], summary="Whether the process is alive")
-    async def healthz() -> dict[str, Any]:
-        return {"status": "alive"}
+    @routes.get("/healthz", tags=["operations"], summary="Whether the process is alive, and can go on")
+    async def healthz() -> Response:
+        if not watched.live():
+            return Problem(503, "the node cannot go on, and stops; its log has more")
+        return JSONResponse({"status": "alive"})
 
     @routes.get("/ready", tags=["operations"], summary="Whether the node serves, and if not, why")
     async def ready() -> Response:
