@@ -65,7 +65,9 @@ def together(url: str, producer: str, consumer: str, count: int, batch: int) -> 
             assert client.stdin is not None
             client.stdin.write("go\n")
             client.stdin.flush()
-        consumed, produced = (json.loads(client.communicate(timeout=DEADLINE_SECONDS)[0]) for client in clients)
+        said = [client.communicate(timeout=DEADLINE_SECONDS)[0] for client in clients]
+        assert all(client.returncode == 0 for client in clients), "a client failed"
+        consumed, produced = map(json.loads, said)
         return produced, consumed
 
 

@@ -174,7 +174,9 @@ def main() -> None:
             result = BLOCKING_WORKS[name](lane, count)
     else:
         result = uvloop.run(connected(name, url, count, batch))
-    print(json.dumps(result), flush=True)
+    # Not printed: where output is unbuffered, a write to a full pipe may be cut short.
+    with os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as output:
+        output.write(json.dumps(result).encode())
 
 
 if __name__ == "__main__":
