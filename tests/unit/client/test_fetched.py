@@ -81,3 +81,24 @@ async def test_what_came_later_may_wait_longer() -> None:
     assert await asyncio.wait_for(watched.returned.get(), 10) == (1, [0, 1])
     watched.fetched.deliver(delivery(2, range(2, 4)))
     assert await asyncio.wait_for(watched.returned.get(), 10) == (2, [2, 3])
+
+
+async def test_what_is_forgotten_is_told_and_makes_room_for_as_much() -> None:
+    watched = Watched(None)
+    watched.fetched.deliver(delivery(1, range(3)))
+    watched.fetched.deliver(delivery(2, range(3, 5), range(7, 9)))
+    opened = watched.fetched.open(10)
+    assert opened.rows.popleft() == 0, "one is handed out"
+
+    forgotten = watched.fetched.forget()
+
+    assert [(lease, list(offsets)) for _, lease, offsets in forgotten] == [(1, [1, 2]), (2, [3, 4]), (2, [7, 8])]
+    assert watched.dropped == 4, "room for what was opened is made when it is done with"
+    assert not opened.rows
+    assert watched.offsets_left() == []
+
+
+async def test_there_may_be_nothing_to_forget() -> None:
+    watched = Watched(None)
+    assert watched.fetched.forget() == []
+    assert watched.dropped == 0

@@ -100,10 +100,22 @@ class RemoteBroker:
     ) -> tuple[Any, memoryview]:
         """The answer and its body. With `again`, the request is repeated on the next link if this one is lost."""
         checked(request)
+        failures: list[Exception] = []
+
+        def told(done: int, total: int) -> None:
+            try:
+                if progress is not None:
+                    progress(done, total)
+            except Exception as error:
+                failures.append(error)  # It is the caller's error, not the link's.
+
         while True:
             link = await self._pool.commands.connected()
             try:
-                return await link.request(request, body, progress)
+                answer = await link.request(request, body, None if progress is None else told)
+                if failures:
+                    raise failures[0]
+                return answer
             except LinkLost as error:
                 if not again:
                     what = type(request).__name__
@@ -203,18 +215,8 @@ class RemoteBroker:
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
         request = Redrive(0, topic, subscription, matching, dry_run, rate, messages_max)
-        failures: list[Exception] = []
-
-        def told(done: int, total: int) -> None:
-            try:
-                if progress is not None:
-                    progress(done)
-            except Exception as error:
-                failures.append(error)  # It is the caller's, not the link's.
-
+        told = None if progress is None else lambda done, total: progress(done)
         reply, _ = await self._ask(request, again=dry_run, progress=told)
-        if failures:
-            raise failures[0]
         was_dry, messages, reasons = _decoded(reply, tuple[bool, int, dict[str, int]])
         return RedriveReport(was_dry, messages, Counter(reasons))
 

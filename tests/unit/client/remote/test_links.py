@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import msgspec
@@ -12,8 +12,10 @@ import pytest
 
 import sealane
 from sealane.client.remote.pool import CONNECTIONS_MAX
+from sealane.client.remote.reconnecting import BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS_MIN, ReconnectingLink
 from sealane.wire import messages as wire
 from sealane.wire.errors import ProtocolError
+from sealane.wire.frames import new_scratch
 from tests.integration.client.node_process import free_port
 from tests.unit.client.remote.scripted_node import ScriptedNode, scripted_node
 
@@ -181,3 +183,30 @@ async def test_a_cancelled_connect_leaves_no_socket_behind(node: ScriptedNode, e
     with pytest.raises(asyncio.CancelledError):
         await connecting
     await visitor.gone()
+
+
+async def test_pauses_between_attempts_grow_to_a_limit_and_are_never_the_same_for_all() -> None:
+    highest, lowest = b"\xff\xff", b"\0\0"
+    for random, share in ((highest, 1.0), (lowest, 0.5)):
+        line = ReconnectingLink((), lambda: wire.Hello([1], "x"), new_scratch(), {2: random}.__getitem__)
+        pauses = [line._pause_seconds(failures) for failures in (0, 1, 2, 4, 5, 1_000)]
+        wanted = [BACK_OFF_SECONDS_MIN, 0.1, 0.2, 0.8, BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS_MAX]
+        assert pauses == pytest.approx([share * seconds for seconds in wanted], rel=0.001)
+
+
+async def test_an_address_gets_so_much_time_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, node: ScriptedNode, entering: Entering
+) -> None:
+    monkeypatch.setattr("sealane.client.remote.racing.ATTEMPT_SECONDS_MAX", 0.05)
+    connecting = asyncio.create_task(entering(node.url))
+    await (await node.visitor()).gone()
+    monkeypatch.undo()
+
+    async def welcome_everyone() -> None:
+        while True:
+            with suppress(AssertionError):
+                await node.welcomed()
+
+    welcoming = asyncio.create_task(welcome_everyone())
+    await connecting
+    welcoming.cancel()
