@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sealane.delivery.offsets import span
+from sealane.doors.native.merging import merged
 from sealane.engine import Stored
 from sealane.message import Batch, encode_parts
 from sealane.node.deliveries import Delivery, Part, offsets_of
@@ -38,10 +39,10 @@ def _placed(partition: int, rows: np.ndarray | None, offsets: range | list[int])
 
 def deliver_frames(consumer: int, delivery: Delivery, body_bytes_max: int) -> Iterator[tuple[Deliver, Body]]:
     """The delivery as one message, or as several of the same lease where one would be too long."""
-    groups = _grouped(delivery.parts, body_bytes_max)
-    for parts, wire_parts, body in groups:
+    whole = merged(delivery.parts)
+    for parts, wire_parts, body in _grouped(whole, body_bytes_max):
         attempts = delivery.attempts
-        if attempts and len(parts) < len(delivery.parts):
+        if attempts and len(parts) < len(whole):
             here = span(0, 0)
             for part in parts:
                 here |= offsets_of(part)

@@ -1,0 +1,69 @@
+"""Small parts of a delivery become one: a consumer that lags behind single publishes gets tables, not a row each.
+
+Encoding a batch, and checking it at the other end, costs about the same whether it has one message or a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from sealane.message import Batch
+from sealane.node.deliveries import Part
+
+SMALL_BYTES = 64 << 10
+"""Parts up to this size are copied together; larger ones are cheaper to send as they are."""
+MERGED_MESSAGES_MAX = 10_000
+"""Messages of one merged part."""
+
+
+def merged(parts: Sequence[Part]) -> list[Part]:
+    """The same messages in the same order, in fewer parts."""
+    if len(parts) == 1:
+        return list(parts)
+    found: list[Part] = []
+    group: list[Part] = []
+    messages = 0
+    for part in parts:
+        fits = bool(group) and messages + len(part.batch) <= MERGED_MESSAGES_MAX and _alike(group[0].batch, part.batch)
+        if group and not (fits and part.batch.nbytes <= SMALL_BYTES):
+            found.append(_one(group))
+            group, messages = [], 0
+        group.append(part)
+        messages += len(part.batch)
+        if part.batch.nbytes > SMALL_BYTES:
+            found.append(_one(group))
+            group, messages = [], 0
+    if group:
+        found.append(_one(group))
+    return found
+
+
+def _alike(one: Batch, other: Batch) -> bool:
+    """Whether a consumer could not tell them apart by what is true of the whole batch."""
+    first, second = one.meta, other.meta
+    if first is second:
+        return True
+    return (first.given_ids, first.schema_id, first.trace) == (second.given_ids, second.schema_id, second.trace)
+
+
+def _one(group: list[Part]) -> Part:
+    if len(group) == 1:
+        return group[0]
+    records = pa.concat_batches([part.batch.records for part in group])
+    absent = reduce(and_, (part.batch.absent for part in group))
+    # Which producer sent what is the node's business, and no longer true of the whole.
+    meta = msgspec.structs.replace(group[0].batch.meta, producer=None, sequence=None, only=None)
+    return Part(_joined([part.offsets for part in group]), Batch(records, meta, absent=absent, exact=True))
+
+
+def _joined(offsets: Sequence[range | np.ndarray]) -> range | np.ndarray:
+    first, last = int(offsets[0][0]), int(offsets[-1][-1])
+    if last - first + 1 == sum(map(len, offsets)):
+        return range(first, last + 1)
+    return np.concatenate([np.asarray(each, dtype=np.uint64) for each in offsets])
