@@ -51,6 +51,8 @@ EXPECTED = {
         "a new subscription, filtered: eu 1, eu 3, eu 5",
     ],
     "11_testing.py": ["1 passed"],
+    "12_over_the_network.py": ["200 of 200 orders were billed, through a crash of the node"],
+    "13_without_await.py": ["20 jobs were done"],
 }
 
 
