@@ -20,8 +20,9 @@ def complete_topic(ctx: Any, incomplete: str) -> list[str]:
 
 
 def complete_subscription(ctx: Any, incomplete: str) -> list[str]:
-    topic = ctx.params.get("topic")
-    if not topic:
+    # While an option waits for its value, arguments are left unread beside it.
+    topic = ctx.params.get("topic") or next((each for each in ctx.args if not each.startswith("-")), None)
+    if topic is None:
         return []
 
     async def names(lane: Lane) -> list[str]:
