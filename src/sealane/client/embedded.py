@@ -6,15 +6,18 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from sealane.client.lane import Lane
 from sealane.engine import Engine
-from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
 from sealane.node.principals import ADMIN
 from sealane.node.session import Session
 from sealane.node.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from sealane.engine.local import StorageSettings
 
 
 def wall_clock_us() -> int:
@@ -48,6 +51,9 @@ class EmbeddedLane:
         if self._path is None:
             engine = MemoryEngine(surroundings.clock)
         else:
+            # Loaded when it is used: who connects to a node elsewhere has no need of it.
+            from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
+
             engine = await LocalEngine.start(
                 DiskFiles(Path(self._path)),
                 settings=self._storage or StorageSettings(),
