@@ -11,6 +11,7 @@ from sealane.cli.connecting import ask
 from sealane.cli.group import SealaneGroup
 from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Subscription, Topic, Url, Yes
 from sealane.cli.output import confirm, examples, plain, show_table, write_json, write_json_line
+from sealane.cli.subscriptions import find_subscription
 from sealane.cli.topics import describe_all
 
 if TYPE_CHECKING:
@@ -107,20 +108,16 @@ def redrive(
 ) -> None:
     """Send a subscription's dead letters back to it, and to it alone; their attempts start again."""
     from sealane.cli.progress import progress_bar
+    from sealane.node.redrive import RedriveReport
 
-    async def total(lane: Lane) -> int:
-        found = dead_letters_of([await lane.describe_topic(topic), await _dead_topic(lane, topic, subscription)])
-        return sum(each.messages for each in found)
-
-    if not dry_run:
-        confirm(f"Send dead letters of {topic} back to {subscription}?", yes=yes)
-    waiting = ask(url, data, total)
+    waiting = ask(url, data, lambda lane: _waiting(lane, topic, subscription))
+    if waiting and not dry_run:
+        confirm(f"Send dead letters of {topic} back to {subscription}, of {waiting:,} that wait?", yes=yes)
     expected = None if filter is not None else waiting if messages_max is None else min(waiting, messages_max)
     with progress_bar("redriving", "messages") as progress:
-        report = ask(
-            url,
-            data,
-            lambda lane: lane.redrive(
+
+        async def work(lane: Lane) -> RedriveReport:
+            return await lane.redrive(
                 topic,
                 subscription,
                 filter=filter,
@@ -128,8 +125,9 @@ def redrive(
                 rate=rate,
                 messages_max=messages_max,
                 progress=lambda done: progress(done, expected),
-            ),
-        )
+            )
+
+        report = ask(url, data, work) if waiting else RedriveReport(dry_run)
     _tell(report, subscription, as_json=as_json)
 
 
@@ -163,7 +161,8 @@ def dead_letters_of(topics: list[TopicDescription]) -> list[DeadLetters]:
     return found
 
 
-async def _dead_topic(lane: Lane, topic: str, subscription: str) -> TopicDescription:
+async def _dead_topic(lane: Lane, topic: str, subscription: str) -> TopicDescription | None:
+    """Where a subscription's dead letters are; None if nothing has died yet."""
     from sealane.errors import TopicNotFound
     from sealane.node.dead_letters import dead_topic_name
 
@@ -171,7 +170,14 @@ async def _dead_topic(lane: Lane, topic: str, subscription: str) -> TopicDescrip
     try:
         return await lane.describe_topic(dead_topic_name(origin.name, subscription))
     except TopicNotFound:
-        return origin  # Nothing has died yet.
+        return None
+
+
+async def _waiting(lane: Lane, topic: str, subscription: str) -> int:
+    """How many dead letters a subscription has."""
+    find_subscription(await lane.describe_topic(topic), subscription)
+    dead = await _dead_topic(lane, topic, subscription)
+    return 0 if dead is None or dead.redrive is None else dead.redrive.depth
 
 
 async def _look(lane: Lane, topic: str, subscription: str, count: int) -> list[StoredMessage]:
@@ -179,7 +185,7 @@ async def _look(lane: Lane, topic: str, subscription: str, count: int) -> list[S
 
     dead = await _dead_topic(lane, topic, subscription)
     found: list[StoredMessage] = []
-    if dead.redrive is None or not dead.redrive.depth:
+    if dead is None or dead.redrive is None or not dead.redrive.depth:
         return found
     async for some in stored_messages(lane, dead, dead.redrive.positions):
         found.extend(some[: count - len(found)])

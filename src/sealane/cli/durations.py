@@ -60,4 +60,4 @@ def rate(per_second: float) -> str:
             return f"{scaled:.1f}{suffix}/s"
     if per_second >= 10:
         return f"{per_second:.0f}/s"
-    return f"{per_second:.1f}/s" if per_second else "0"
+    return f"{per_second:.1f}/s" if per_second >= 0.05 else "0"

@@ -145,3 +145,4 @@ def test_dead_letters_are_listed_shown_and_sent_back(shell: Shell) -> None:
     letters = sorted(shell.text("consume", "posted", "-s", "reader").splitlines())
     assert letters == [f"letter {number}" for number in range(4)]
     assert shell.text("dlq", "show", "posted", "reader") == ""
+    assert "0 messages are back" in shell.text("dlq", "redrive", "posted", "reader")

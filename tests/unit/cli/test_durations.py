@@ -66,7 +66,15 @@ def test_a_size_is_shown_in_its_largest_unit(count: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("per_second", "text"),
-    [(0, "0"), (0.42, "0.4/s"), (850, "850/s"), (9_999, "9999/s"), (12_500, "12.5k/s"), (1_234_567, "1.2M/s")],
+    [
+        (0, "0"),
+        (0.04, "0"),
+        (0.42, "0.4/s"),
+        (850, "850/s"),
+        (9_999, "9999/s"),
+        (12_500, "12.5k/s"),
+        (1_234_567, "1.2M/s"),
+    ],
 )
 def test_a_rate_is_short(per_second: float, text: str) -> None:
     assert rate(per_second) == text
