@@ -144,8 +144,11 @@ class Reader:
                     await self._extend(messages)  # A pager that waits for its reader is no dead consumer.
         except asyncio.CancelledError:
             self._out.stop()
-            async with asyncio.timeout(SETTLE_SECONDS):
-                await self._settle(messages, await writing)
+            try:
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    await self._settle(messages, await writing)
+            except TimeoutError:
+                self._give_back(messages)  # Whoever reads the output takes nothing, and may never do.
             raise
         await self._settle(messages, writing.result())
 

@@ -6,6 +6,8 @@ import json
 import os
 import select
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -68,7 +70,7 @@ def test_lines_become_messages_in_order_and_are_acknowledged_before_the_end(shel
 
 def test_lines_are_published_as_they_come(shell: Shell) -> None:
     shell.text("topic", "create", "live")
-    publishing = shell.start("publish", "live", "--lines", stdin=-1)
+    publishing = shell.start("publish", "live", "--lines", stdin=subprocess.PIPE)
     following = shell.start("consume", "live", "-s", "s", "--follow")
     try:
         assert publishing.stdin is not None
@@ -156,6 +158,44 @@ def test_a_reader_that_leaves_early_gets_no_more_than_it_was_written(shell: Shel
     assert 0 < len(rest) < 5_000
     assert [int(each["payload"]) for each in rest] == list(range(5_000 - len(rest), 5_000))
     assert {each["attempt"] for each in rest} == {1}, "what went back unread is no failed attempt"
+
+
+def test_a_pager_that_waits_loses_no_lease_and_ctrl_c_is_heard_meanwhile(shell: Shell) -> None:
+    line = b"x" * 2_000 + b"\n"
+    shell.text("publish", "paged", "--lines", input=line * 300)
+    consuming = shell.start("consume", "paged", "-s", "s", "--lease", "4s")
+    following = shell.start("consume", "paged", "-s", "t", "--follow")
+    try:
+        assert consuming.stdout is not None
+        assert following.stdout is not None
+        assert read_line(consuming.stdout.fileno()) == line
+        assert read_line(following.stdout.fileno()) == line
+        # The pipes are full now. The first reader takes longer than a lease lasts, so time itself is what is waited
+        # for; the second one never comes back.
+        time.sleep(6)
+        following.send_signal(signal.SIGINT)
+        assert following.wait(DEADLINE_SECONDS) == 130
+        rest, complaint = consuming.communicate(timeout=DEADLINE_SECONDS)
+        assert (rest, complaint) == (line * 299, b"")
+    finally:
+        close(consuming)
+        close(following)
+    assert shell.depth("paged", "s") == 0
+    assert 0 < shell.depth("paged", "t") < 300
+
+
+def test_ctrl_c_ends_a_publisher_that_waits_for_its_next_line(shell: Shell) -> None:
+    publishing = shell.start("publish", "typed", "--lines", stdin=subprocess.PIPE)
+    try:
+        assert publishing.stdin is not None
+        write_all(publishing.stdin.fileno(), b"one\n")
+        assert shell.text("consume", "typed", "-s", "s", "--count", "1", "--follow") == "one\n"
+        publishing.send_signal(signal.SIGINT)
+        assert publishing.wait(DEADLINE_SECONDS) == 130
+        assert publishing.stderr is not None
+        assert publishing.stderr.read() == b""
+    finally:
+        close(publishing)
 
 
 def test_a_filter_chooses_and_a_place_to_start_skips(shell: Shell) -> None:
