@@ -50,6 +50,8 @@ class Peer:
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        if any(error):
+            self.writer.transport.abort()  # A test that failed does not wait for what the node does not read.
         await self.close()
 
     async def close(self) -> None:
@@ -62,7 +64,7 @@ class Peer:
     # --- saying -------------------------------------------------------------------------------------------------------
 
     def say(self, message: Any, *body: bytes) -> None:
-        self.writer.writelines(self.wire.say(message, body, now=self._now()))
+        self.writer.write(b"".join(self.wire.say(message, body, now=self._now())))
 
     def send(self, data: bytes) -> None:
         """Bytes as they are."""

@@ -176,10 +176,10 @@ class Link(asyncio.BufferedProtocol):
             self._flushing = None
         if self._out and self._transport is not None and not self._transport.is_closing():
             pieces, self._out, self._out_bytes = self._out, [], 0
-            if len(pieces) == 1:
-                self._transport.write(pieces[0])
-            else:
-                self._transport.writelines(pieces)
+            if len(pieces) > 1:
+                self._transport.writelines(pieces[:-1])
+            # Early releases of Python 3.12 and 3.13 forget in `writelines` to tell that writing is paused; `write` tells.
+            self._transport.write(pieces[-1])
 
     # --- asyncio's side -----------------------------------------------------------------------------------------------
 

@@ -149,10 +149,10 @@ class NativeConnection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None or transport.is_closing() or not pieces:
             return
-        if len(pieces) == 1:
-            transport.write(pieces[0])
-        else:
-            transport.writelines(pieces)
+        if len(pieces) > 1:
+            transport.writelines(pieces[:-1])
+        # Early releases of Python 3.12 and 3.13 forget in `writelines` to tell that writing is paused; `write` tells.
+        transport.write(pieces[-1])
         self._door.sent_bytes += sum(map(len, pieces))
         if self._writing_paused and transport.get_write_buffer_size() > 2 * self._door.settings.unsent_bytes_max:
             # Consumers are paused already: this client asks, and does not listen to the answers.

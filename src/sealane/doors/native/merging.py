@@ -6,14 +6,12 @@ Encoding a batch, and checking it at the other end, costs about the same whether
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from sealane.message import Batch
+from sealane.message.concat import concat
 from sealane.node.deliveries import Part
 
 SMALL_BYTES = 64 << 10
@@ -55,11 +53,9 @@ def _alike(one: Batch, other: Batch) -> bool:
 def _one(group: list[Part]) -> Part:
     if len(group) == 1:
         return group[0]
-    records = pa.concat_batches([part.batch.records for part in group])
-    absent = reduce(and_, (part.batch.absent for part in group))
     # Which producer sent what is the node's business, and no longer true of the whole.
     meta = msgspec.structs.replace(group[0].batch.meta, producer=None, sequence=None, only=None)
-    return Part(_joined([part.offsets for part in group]), Batch(records, meta, absent=absent, exact=True))
+    return Part(_joined([part.offsets for part in group]), concat([part.batch for part in group]).with_meta(meta))
 
 
 def _joined(offsets: Sequence[range | np.ndarray]) -> range | np.ndarray:
