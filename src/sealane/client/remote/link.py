@@ -178,7 +178,7 @@ class Link(asyncio.BufferedProtocol):
             pieces, self._out, self._out_bytes = self._out, [], 0
             if len(pieces) > 1:
                 self._transport.writelines(pieces[:-1])
-            # Early releases of Python 3.12 and 3.13 forget in `writelines` to tell that writing is paused; `write` tells.
+            # Early releases of Python 3.12 and 3.13 do not tell in `writelines` that writing is paused; `write` does.
             self._transport.write(pieces[-1])
 
     # --- asyncio's side -----------------------------------------------------------------------------------------------
