@@ -20,6 +20,7 @@ from sealane.delivery.keyed import KeyedBacklog
 from sealane.delivery.offsets import from_array, pack
 from sealane.delivery.subscription import Subscription
 from sealane.message import PRIORITY_DEFAULT, Batch
+from sealane.message.schema import DELIVER_AT, EXPIRES, KEY, PRIORITY
 
 
 def scan_batch(
@@ -54,7 +55,7 @@ def scan_batch(
     if isinstance(subscription.backlog, KeyedBacklog):
         _learn_keys(subscription, subscription.backlog, rows, start, stop)
     if traits.deliver_at_max_us is not None and rounded_up(traits.deliver_at_max_us) > now_us:
-        for due_us, offsets in _by_moment(rows, "deliver_at", start):
+        for due_us, offsets in _by_moment(rows, DELIVER_AT, start):
             if due_us > now_us:
                 delayed = offsets & fresh
                 subscription.parked.add(due_us, delayed)
@@ -68,7 +69,7 @@ def scan_batch(
 def _watch_expiry(subscription: Subscription, rows: Batch, start: int, stop: int, now_us: int) -> list[Expired]:
     alive = subscription.settled.without(start, stop)
     expired = BitMap64()
-    for due_us, offsets in _by_moment(rows, "expires", start):
+    for due_us, offsets in _by_moment(rows, EXPIRES, start):
         offsets &= alive
         if due_us <= now_us:
             expired |= offsets
@@ -85,14 +86,14 @@ def _watch_expiry(subscription: Subscription, rows: Batch, start: int, stop: int
 
 
 def _mark_priorities(rows: Batch, start: int, priorities: Priorities) -> None:
-    values = rows.records.column("priority").to_numpy()
+    values = rows.column(PRIORITY).to_numpy()
     for priority in np.unique(values).tolist():
         priorities.mark(priority, _offsets(start, values == priority))
 
 
 def _learn_keys(subscription: Subscription, backlog: KeyedBacklog, rows: Batch, start: int, stop: int) -> None:
     alive = subscription.settled.without(start, stop)
-    encoded = cast(pa.DictionaryArray, rows.records.column("key").dictionary_encode())
+    encoded = cast(pa.DictionaryArray, rows.column(KEY).dictionary_encode())
     codes = encoded.indices.fill_null(-1).to_numpy()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
@@ -107,9 +108,9 @@ def _learn_keys(subscription: Subscription, backlog: KeyedBacklog, rows: Batch, 
             backlog.hold(lease.consumer, lease.offsets & alive)
 
 
-def _by_moment(rows: Batch, column: str, start: int) -> list[tuple[int, BitMap64]]:
+def _by_moment(rows: Batch, place: int, start: int) -> list[tuple[int, BitMap64]]:
     """The offsets that have a moment in this column, by the millisecond in which it comes."""
-    moments = rows.records.column(column)
+    moments = rows.column(place)
     places = np.flatnonzero(_bool_array(moments.is_valid()))
     buckets = -(-moments.drop_null().cast(pa.int64()).to_numpy() // BUCKET_US)
     order = np.argsort(buckets, kind="stable")

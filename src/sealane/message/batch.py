@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from sealane.message.columns import complete, kept_places
 from sealane.message.schema import (
     COLUMNS,
     CREATED,
@@ -70,34 +71,66 @@ PLAIN = Traits(PRIORITY_DEFAULT, PRIORITY_DEFAULT, None, None)
 class Batch:
     """Messages as a table. Immutable: slices share the memory of what they were cut from.
 
-    `records` has exactly `SCHEMA`. Who makes a batch vouches for that and for its content, as builders and `decode` do.
+    `records` has exactly `SCHEMA`, `kept` the same without the columns that say nothing; either is made of the other
+    when it is first asked for. Who makes a batch vouches for its content, as builders and `decode` do.
     """
 
-    __slots__ = ("_absent", "_nbytes", "_traits", "exact", "meta", "records")
+    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_traits", "exact", "meta")
 
-    records: pa.RecordBatch
     meta: BatchMeta
     exact: bool
     """Whether the buffers are known to hold these messages and nothing beside them, as those of a slice do not."""
+    # At least one of the two is there.
+    _records: pa.RecordBatch
+    _kept: pa.RecordBatch
     _absent: int | None
     _nbytes: int | None
     _traits: Traits | None
 
     def __init__(
         self,
-        records: pa.RecordBatch,
+        records: pa.RecordBatch | None,
         meta: BatchMeta = DEFAULT_META,
         *,
         absent: int | None = None,
         exact: bool = False,
+        kept: pa.RecordBatch | None = None,
     ) -> None:
         put = object.__setattr__
-        put(self, "records", records)
+        put(self, "_records", records)
+        put(self, "_kept", kept)
         put(self, "meta", meta)
         put(self, "exact", exact)
         put(self, "_absent", absent)
         put(self, "_nbytes", None)
         put(self, "_traits", None)
+
+    @classmethod
+    def of_kept(cls, kept: pa.RecordBatch, meta: BatchMeta, absent: int, *, exact: bool = False) -> Batch:
+        """A batch of which only the columns that say something are there."""
+        return cls(None, meta, absent=absent, exact=exact, kept=kept)
+
+    @property
+    def records(self) -> pa.RecordBatch:
+        """All columns."""
+        if self._records is None:
+            object.__setattr__(self, "_records", complete(self._kept, self.absent))
+        return self._records
+
+    @property
+    def kept(self) -> pa.RecordBatch:
+        """The columns that say something."""
+        if self._kept is None:
+            places = kept_places(self.absent)
+            kept = self._records if len(places) == COLUMNS else self._records.select(places)
+            object.__setattr__(self, "_kept", kept)
+        return self._kept
+
+    def column(self, place: int) -> pa.Array:
+        """The column at this place of the schema."""
+        if self._kept is not None and self._absent is not None and not self._absent >> place & 1:
+            return self._kept.column(place - (self._absent & (1 << place) - 1).bit_count())
+        return self.records.column(place)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a batch is immutable: {name} cannot be set")
@@ -106,7 +139,7 @@ class Batch:
         raise AttributeError(f"a batch is immutable: {name} cannot be deleted")
 
     def __len__(self) -> int:
-        length: int = self.records.num_rows
+        length: int = (self._records if self._kept is None else self._kept).num_rows
         return length
 
     def __eq__(self, other: object) -> bool:
@@ -124,26 +157,26 @@ class Batch:
     def absent(self) -> int:
         """A bit for each column that says nothing: wholly null, or every priority the default."""
         if self._absent is None:
-            object.__setattr__(self, "_absent", _absent_columns(self.records))
+            object.__setattr__(self, "_absent", _absent_columns(self._records))
         return self._absent  # type: ignore[return-value]
 
     @property
     def traits(self) -> Traits:
         if self._traits is None:
-            object.__setattr__(self, "_traits", _traits_of(self.records, self.absent))
+            object.__setattr__(self, "_traits", _traits_of(self))
         return self._traits  # type: ignore[return-value]
 
     @property
     def nbytes(self) -> int:
         """The bytes this batch's messages occupy: of a slice its own, not its parent's. Absent columns are free."""
         if self._nbytes is None:
-            object.__setattr__(self, "_nbytes", _occupied_bytes(self.records, self.absent))
+            object.__setattr__(self, "_nbytes", _occupied_bytes(self))
         return self._nbytes  # type: ignore[return-value]
 
     @property
     def first_created_us(self) -> int:
         """When the first message was made; 0 if there is none. Costs the same however many there are."""
-        column = self.records.column(CREATED)
+        column = self.column(CREATED)
         if not len(column):
             return 0
         return int(_INT64.unpack_from(column.buffers()[1], 8 * column.offset)[0])
@@ -154,22 +187,24 @@ class Batch:
             return self
         if start < 0 or stop < start:
             raise IndexError(f"slice {start}:{stop} of a batch of {len(self)}")
-        return Batch(self.records.slice(start, stop - start), self.meta, absent=self._absent)
+        if self._kept is None:
+            return Batch(self._records.slice(start, stop - start), self.meta, absent=self._absent)
+        return Batch.of_kept(self._kept.slice(start, stop - start), self.meta, self.absent)
 
     def take(self, indices: np.ndarray) -> Batch:
         """The messages at these places, in this order, copied."""
-        return Batch(self.records.take(pa.array(indices)), self.meta, absent=self._absent, exact=True)
+        return Batch.of_kept(self.kept.take(pa.array(indices)), self.meta, self.absent, exact=True)
 
     def with_meta(self, meta: BatchMeta) -> Batch:
         """The same messages under other metadata."""
-        return Batch(self.records, meta, absent=self._absent, exact=self.exact)
+        return Batch(self._records, meta, absent=self._absent, exact=self.exact, kept=self._kept)
 
     def payloads(self) -> list[bytes]:
-        payloads: list[bytes] = self.records.column(PAYLOAD).to_pylist()
+        payloads: list[bytes] = self.column(PAYLOAD).to_pylist()
         return payloads
 
     def ids(self) -> list[bytes]:
-        column = self.records.column(ID)
+        column = self.column(ID)
         if not len(column):
             return []
         data = memoryview(column.buffers()[1])[16 * column.offset : 16 * (column.offset + len(column))]
@@ -196,18 +231,19 @@ def _absent_columns(records: pa.RecordBatch) -> int:
     return absent
 
 
-def _traits_of(records: pa.RecordBatch, absent: int) -> Traits:
-    if absent & _PLAIN_MASK == _PLAIN_MASK or not records.num_rows:
+def _traits_of(batch: Batch) -> Traits:
+    absent = batch.absent
+    if absent & _PLAIN_MASK == _PLAIN_MASK or not len(batch):
         return PLAIN
     priority_min = priority_max = PRIORITY_DEFAULT
     if not absent & 1 << PRIORITY:
-        priorities = records.column(PRIORITY).to_numpy()
+        priorities = batch.column(PRIORITY).to_numpy()
         priority_min, priority_max = int(priorities.min()), int(priorities.max())
     expires_min_us = deliver_at_max_us = None
     # A slice may hold none of the times that its parent has.
-    if not absent & 1 << EXPIRES and len(times := _known_times(records.column(EXPIRES))):
+    if not absent & 1 << EXPIRES and len(times := _known_times(batch.column(EXPIRES))):
         expires_min_us = int(times.min())
-    if not absent & 1 << DELIVER_AT and len(times := _known_times(records.column(DELIVER_AT))):
+    if not absent & 1 << DELIVER_AT and len(times := _known_times(batch.column(DELIVER_AT))):
         deliver_at_max_us = int(times.max())
     return Traits(priority_min, priority_max, expires_min_us, deliver_at_max_us)
 
@@ -216,16 +252,14 @@ def _known_times(column: pa.Array) -> np.ndarray:
     return column.drop_null().view(pa.int64()).to_numpy()
 
 
-def _occupied_bytes(records: pa.RecordBatch, absent: int) -> int:
-    total = 0
-    for place in range(COLUMNS):
-        if absent >> place & 1:
-            continue
+def _occupied_bytes(batch: Batch) -> int:
+    total, rows = 0, len(batch)
+    for place in kept_places(batch.absent):
         if width := _WIDTHS.get(place):
-            total += records.num_rows * width
+            total += rows * width
             continue
-        column = records.column(place)
-        total += 4 * (len(column) + 1)
+        column = batch.column(place)
+        total += 4 * (rows + 1)
         if place == HEADERS:
             total += _entry_bytes(column)
         else:

@@ -12,24 +12,25 @@ import numpy as np
 import pyarrow as pa
 
 from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
-from sealane.message.batch import ALL_OPTIONAL, DEFAULT_META, Batch, BatchMeta
-from sealane.message.columns import constant_times, default_priorities, null_column
+from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
+from sealane.message.columns import constant_times, kept_schema
 from sealane.message.ids import Stamp, generate_ids, parse_id
 from sealane.message.limits import Limits
 from sealane.message.schema import (
+    COLUMNS,
+    CREATED,
     DELIVER_AT,
-    ENVELOPE,
     EXPIRES,
     HEADERS,
     HEADERS_TYPE,
     ID,
     ID_TYPE,
     KEY,
+    PAYLOAD,
     PRIORITY,
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
     PRIORITY_MIN,
-    SCHEMA,
     TIME_TYPE,
     TIME_US_MAX,
 )
@@ -65,91 +66,71 @@ def from_payloads(
 ) -> Batch:
     """A batch with these payloads and generated ids; everything else is the same for all of its messages."""
     rows = _checked_count(payloads, limits)
-    columns = [
-        generate_ids(rows, stamp),
-        null_column(KEY, rows),
-        _payload_column(payloads, rows, limits),
-        null_column(HEADERS, rows),
-        default_priorities(rows),
-        constant_times(stamp.created_us, rows),
-        null_column(EXPIRES, rows),
-        null_column(DELIVER_AT, rows),
-        null_column(ENVELOPE, rows),
-    ]
-    absent = ALL_OPTIONAL
+    columns = {
+        ID: generate_ids(rows, stamp),
+        PAYLOAD: _payload_column(payloads, rows, limits),
+        CREATED: constant_times(stamp.created_us, rows),
+    }
     if key is not None:
         _check_key(key, limits)
         columns[KEY] = _one_value(key) if rows == 1 else pa.repeat(pa.scalar(key, _BINARY), rows)
-        absent &= ~(1 << KEY)
     if headers:
         one = pa.array([_checked_headers(headers, limits)], HEADERS_TYPE)
         columns[HEADERS] = one if rows == 1 else one.take(pa.array(np.zeros(rows, dtype=np.int32)))
-        absent &= ~(1 << HEADERS)
     if priority != PRIORITY_DEFAULT or type(priority) is not int:
         _check_priority(priority)
         columns[PRIORITY] = pa.array(np.full(rows, priority, dtype=np.int8))
-        absent &= ~(1 << PRIORITY)
     if expires_us is not None:
         _check_time("expires", expires_us)
         columns[EXPIRES] = constant_times(expires_us, rows)
-        absent &= ~(1 << EXPIRES)
     if deliver_at_us is not None:
         _check_time("deliver_at", deliver_at_us)
         columns[DELIVER_AT] = constant_times(deliver_at_us, rows)
-        absent &= ~(1 << DELIVER_AT)
-    return _finished(columns, DEFAULT_META, absent, limits)
+    return _finished(columns, DEFAULT_META, limits)
 
 
 def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
     """A batch of messages that differ. Either every row has an id, or none."""
     count = _checked_count(rows, limits)
     payloads, keys, headers, priorities, expires, deliver_at, ids = zip(*rows, strict=True)
-    columns = [
-        generate_ids(count, stamp),
-        null_column(KEY, count),
-        _payload_column(payloads, count, limits),
-        null_column(HEADERS, count),
-        default_priorities(count),
-        constant_times(stamp.created_us, count),
-        null_column(EXPIRES, count),
-        null_column(DELIVER_AT, count),
-        null_column(ENVELOPE, count),
-    ]
+    columns = {
+        ID: generate_ids(count, stamp),
+        PAYLOAD: _payload_column(payloads, count, limits),
+        CREATED: constant_times(stamp.created_us, count),
+    }
     # Columns that no row uses are recognised by one count each; only what is used is looked at value by value.
-    absent = ALL_OPTIONAL
     if keys.count(None) != count:
         for key in keys:
             if key is not None:
                 _check_key(key, limits)
         columns[KEY] = pa.array(keys, _BINARY)
-        absent &= ~(1 << KEY)
     if any(headers):
         pairs = [_checked_headers(mapping, limits) if mapping else None for mapping in headers]
         columns[HEADERS] = pa.array(pairs, HEADERS_TYPE)
-        absent &= ~(1 << HEADERS)
     if priorities.count(PRIORITY_DEFAULT) != count:
         for priority in priorities:
             _check_priority(priority)
         columns[PRIORITY] = pa.array(priorities, pa.int8())
-        absent &= ~(1 << PRIORITY)
     for place, field, times in ((EXPIRES, "expires", expires), (DELIVER_AT, "deliver_at", deliver_at)):
         if times.count(None) != count:
             for time_us in times:
                 if time_us is not None:
                     _check_time(field, time_us)
             columns[place] = pa.array(times, TIME_TYPE)
-            absent &= ~(1 << place)
-    meta = DEFAULT_META
+        meta = DEFAULT_META
     if (missing := ids.count(None)) != count:
         if missing:
             raise InvalidMessage("id", f"is missing in {missing:,} of {count:,} messages; give all of a batch or none")
         columns[ID] = pa.array([parse_id(value) for value in ids], ID_TYPE)
         meta = _GIVEN
-    return _finished(columns, meta, absent, limits)
+    return _finished(columns, meta, limits)
 
 
-def _finished(columns: list[pa.Array], meta: BatchMeta, absent: int, limits: Limits) -> Batch:
-    batch = Batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), meta, absent=absent, exact=True)
+def _finished(columns: dict[int, pa.Array], meta: BatchMeta, limits: Limits) -> Batch:
+    """The batch with the columns that were made; the others say nothing."""
+    absent = sum(1 << place for place in range(COLUMNS) if place not in columns)
+    kept = pa.RecordBatch.from_arrays([columns[place] for place in sorted(columns)], schema=kept_schema(absent))
+    batch = Batch.of_kept(kept, meta, absent, exact=True)
     if batch.nbytes > limits.batch_bytes_max:
         raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")
     return batch

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from sealane.errors import FormatTooNew, InvalidBatch, LimitExceeded
 from sealane.message.batch import ALL_OPTIONAL, DEFAULT_META, Batch, BatchMeta
-from sealane.message.columns import default_priorities, null_column
+from sealane.message.columns import kept_places, kept_schema
 from sealane.message.ipc_message import inspect, misfit, nulls_claimed
 from sealane.message.limits import Limits
-from sealane.message.schema import COLUMNS, HEADERS, PRIORITY, SCHEMA, SCHEMA_VERSION
+from sealane.message.schema import HEADERS, SCHEMA, SCHEMA_VERSION
 from sealane.message.validation import check_messages, check_structure, first_line
 
 HEADER_BYTES = 8
@@ -45,8 +45,7 @@ _decode_meta = msgspec.msgpack.Decoder(BatchMeta).decode
 def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) -> tuple[bytes, pa.Buffer]:
     """The encoding in two pieces that follow each other, for writers that gather: the body is not copied again."""
     absent = batch.absent
-    kept = _kept(absent)
-    records = batch.records if len(kept) == COLUMNS else batch.records.select(kept)
+    records = batch.kept
     if not batch.exact:
         # Arrow pads what it writes of a slice with what follows in memory: other people's messages. A copy has none.
         records = pa.concat_batches([records, records.slice(0, 0)])
@@ -78,31 +77,21 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
     flags, absent, meta, body_at = _read_head(memoryview(buffer).cast("B"), foreign=limits is not None)
     body = buffer.slice(body_at)
     if limits is None:
-        return Batch(_complete(_read_own(body, absent, flags), absent), meta, absent=absent, exact=True)
+        return Batch.of_kept(_read_own(body, absent, flags), meta, absent, exact=True)
     if flags & _ZSTD:
         raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
     records = _read_foreign(body, absent, limits)
     check_structure(records)
-    batch = Batch(_complete(records, absent), meta, absent=absent, exact=True)
+    batch = Batch.of_kept(records, meta, absent, exact=True)
     check_messages(batch, limits)
     return batch
-
-
-@lru_cache(maxsize=64)
-def _kept(absent: int) -> list[int]:
-    return [place for place in range(COLUMNS) if not absent >> place & 1]
-
-
-@lru_cache(maxsize=64)
-def _schema(absent: int) -> pa.Schema:
-    return pa.schema([SCHEMA.field(place) for place in _kept(absent)])
 
 
 @lru_cache(maxsize=64)
 def _parts(absent: int) -> list[tuple[str, int, int]]:
     """Name, field nodes and buffers of the kept columns: a map has three nodes more (entries, names, values)."""
     parts = []
-    for place in _kept(absent):
+    for place in kept_places(absent):
         field = SCHEMA.field(place)
         if place == HEADERS:
             parts.append((field.name, 4, 9))
@@ -150,7 +139,7 @@ def _read_own(body: pa.Buffer, absent: int, flags: int) -> pa.RecordBatch:
     try:
         if flags & _ZSTD:
             body = pa.decompress(body.slice(_SIZE.size), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
-        return pa.ipc.read_record_batch(body, _schema(absent))
+        return pa.ipc.read_record_batch(body, kept_schema(absent))
     except (*_ARROW_ERRORS, struct.error) as error:
         raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}") from None
 
@@ -178,20 +167,7 @@ def _read_foreign(body: pa.Buffer, absent: int, limits: Limits) -> pa.RecordBatc
         # Arrow reads integers in place; on some machines that needs them aligned.
         body = pa.py_buffer(body.to_pybytes())
     try:
-        return pa.ipc.read_record_batch(body, _schema(absent))
+        return pa.ipc.read_record_batch(body, kept_schema(absent))
     except _ARROW_ERRORS as error:
         column = misfit(view, shape, parts)
         raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}", column=column) from None
-
-
-def _complete(records: pa.RecordBatch, absent: int) -> pa.RecordBatch:
-    """All columns, the absent ones filled in from shared memory."""
-    rows = records.num_rows
-    present = iter(records.columns)
-    columns = []
-    for place in range(COLUMNS):
-        if not absent >> place & 1:
-            columns.append(next(present))
-        else:
-            columns.append(default_priorities(rows) if place == PRIORITY else null_column(place, rows))
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

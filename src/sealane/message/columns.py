@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from sealane.message.schema import COLUMNS, PRIORITY_DEFAULT, SCHEMA, TIME_TYPE
+from sealane.message.schema import COLUMNS, PRIORITY, PRIORITY_DEFAULT, SCHEMA, TIME_TYPE
 
 _LENGTHS_CACHED = 1024
 _GROWN_MIN = 4096
@@ -47,3 +47,30 @@ def constant_times(time_us: int, length: int) -> pa.Array:
     """A time column with one value throughout."""
     data = time_us.to_bytes(8, "little", signed=True) if length == 1 else np.full(length, time_us, dtype="<i8")
     return pa.Array.from_buffers(TIME_TYPE, length, [None, pa.py_buffer(data)], 0)
+
+
+@lru_cache(maxsize=64)
+def kept_places(absent: int) -> tuple[int, ...]:
+    """The columns that are left when these, a bit each, are left out."""
+    return tuple(place for place in range(COLUMNS) if not absent >> place & 1)
+
+
+@lru_cache(maxsize=64)
+def kept_schema(absent: int) -> pa.Schema:
+    """The message schema without these columns."""
+    return pa.schema([SCHEMA.field(place) for place in kept_places(absent)])
+
+
+def complete(kept: pa.RecordBatch, absent: int) -> pa.RecordBatch:
+    """All columns: the absent ones filled in from shared memory."""
+    if not absent:
+        return kept
+    rows = kept.num_rows
+    present = iter(kept.columns)
+    columns = []
+    for place in range(COLUMNS):
+        if not absent >> place & 1:
+            columns.append(next(present))
+        else:
+            columns.append(default_priorities(rows) if place == PRIORITY else null_column(place, rows))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -19,5 +19,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
     if not others:
         return first
     given_ids = any(batch.meta.given_ids for batch in batches)
-    records = pa.concat_batches([batch.records for batch in batches])
-    return Batch(records, msgspec.structs.replace(first.meta, given_ids=given_ids))
+    meta = msgspec.structs.replace(first.meta, given_ids=given_ids)
+    if all(batch.absent == first.absent for batch in others):
+        return Batch.of_kept(pa.concat_batches([batch.kept for batch in batches]), meta, first.absent, exact=True)
+    return Batch(pa.concat_batches([batch.records for batch in batches]), meta)

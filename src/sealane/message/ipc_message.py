@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from sealane.errors import InvalidBatch
@@ -25,6 +26,9 @@ _HEADER_TYPES = {
     4: "a tensor",
     5: "a sparse tensor",
 }
+
+_KNOWN_BYTES = 1024
+"""Metadata up to this length is remembered: that of a whole batch has about 500 bytes."""
 
 _U16 = struct.Struct("<H")
 _I32 = struct.Struct("<i")
@@ -64,13 +68,19 @@ def inspect(data: memoryview) -> MessageShape:
         raise InvalidBatch(f"the Arrow message claims {metadata_bytes:,} bytes of metadata, {len(data):,} are there")
     flat = data[PREFIX_BYTES : PREFIX_BYTES + metadata_bytes]
     try:
-        shape, body_bytes = _read(flat)
+        shape, body_bytes = _read_known(bytes(flat)) if metadata_bytes <= _KNOWN_BYTES else _read(flat)
     except (struct.error, IndexError):
         raise InvalidBatch("the Arrow message's metadata points outside of itself") from None
     body_there = len(data) - PREFIX_BYTES - metadata_bytes
     if body_bytes != body_there:
         raise InvalidBatch(f"the Arrow message claims a body of {body_bytes:,} bytes, {body_there:,} are there")
     return shape
+
+
+@lru_cache(maxsize=1024)
+def _read_known(flat: bytes) -> tuple[MessageShape, int]:
+    """As `_read`. Batches of one shape have the same metadata to the last bit, and most batches are of few shapes."""
+    return _read(memoryview(flat))
 
 
 def _read(flat: memoryview) -> tuple[MessageShape, int]:

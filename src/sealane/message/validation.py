@@ -7,6 +7,7 @@ offset before it has passed.
 from __future__ import annotations
 
 import re
+import struct
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from sealane.message.schema import (
     TIME_US_MAX,
 )
 
+_UINT64 = struct.Struct("<Q")
 _NUMBERING = re.compile(r"^In column \d+: (Invalid: )?")
 _REQUIRED = (ID, PAYLOAD, PRIORITY, CREATED)
 
@@ -43,7 +45,7 @@ def check_structure(records: pa.RecordBatch) -> None:
 
 def check_messages(batch: Batch, limits: Limits) -> None:
     """Raise unless every message of a structurally sound batch obeys the contract and the limits."""
-    records, absent = batch.records, batch.absent
+    absent = batch.absent
     rows = len(batch)
     if not rows:
         raise InvalidBatch("it holds no messages")
@@ -52,20 +54,20 @@ def check_messages(batch: Batch, limits: Limits) -> None:
             "batch", limits.batch_messages_max, rows, unit="messages", setting="limits.batch_messages_max"
         )
     for place in _REQUIRED:
-        if not absent >> place & 1 and (nulls := records.column(place).null_count):
+        if not absent >> place & 1 and (nulls := batch.column(place).null_count):
             raise InvalidBatch(f"{nulls:,} of {rows:,} values are null, none may be", column=SCHEMA.names[place])
     if batch.nbytes > limits.batch_bytes_max:
         raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")
-    check_lengths(records.column(PAYLOAD), "payload", limits.payload_bytes_max)
+    check_lengths(batch.column(PAYLOAD), "payload", limits.payload_bytes_max)
     if not absent >> KEY & 1:
-        check_lengths(records.column(KEY), "key", limits.key_bytes_max)
+        check_lengths(batch.column(KEY), "key", limits.key_bytes_max)
     if not absent >> HEADERS & 1:
-        _check_headers(records.column(HEADERS), limits)
+        _check_headers(batch.column(HEADERS), limits)
     if not absent >> PRIORITY & 1:
         _check_priorities(batch)
     for place in (CREATED, EXPIRES, DELIVER_AT):
         if not absent >> place & 1:
-            _check_times(records.column(place), SCHEMA.names[place])
+            _check_times(batch.column(place), SCHEMA.names[place])
 
 
 def check_lengths(column: pa.Array, field: str, bytes_max: int) -> None:
@@ -88,6 +90,10 @@ def _check_times(column: pa.Array, field: str) -> None:
     if not len(column):
         return
     # Read without a sign, a time before 1970 is larger than any other: one pass checks both ends.
+    if len(column) == 1:
+        (time_us,) = _UINT64.unpack_from(column.buffers()[1], column.offset * 8)
+        if time_us <= TIME_US_MAX:
+            return
     times = np.frombuffer(column.buffers()[1], dtype=np.uint64, count=len(column), offset=column.offset * 8)
     if int(times.max()) > TIME_US_MAX:
         wrong = times.max().view(np.int64)

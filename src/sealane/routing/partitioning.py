@@ -51,7 +51,7 @@ def split_by_partition(batch: Batch, partitions: int, keyless: int) -> list[tupl
 
 def _targets(batch: Batch, partitions: int, keyless: int) -> np.ndarray:
     """Each message's partition; every distinct key is hashed once."""
-    column = batch.records.column(KEY)
+    column = batch.column(KEY)
     encoded = column.dictionary_encode()
     hashed = _hashed(encoded.dictionary.to_pylist(), partitions)
     if not column.null_count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -69,6 +70,7 @@ class Wal:
         self._next_sequence = next_sequence
         self._time_us = last_time_us
         self._spare: tuple[File, int] | None = None
+        self._spare_lock = threading.Lock()
         self._filling: File | None = None
         self._filled_bytes = 0
         self._file = files.open(active.name) if active is not None else None
@@ -153,13 +155,14 @@ class Wal:
         size = self._filled_bytes = file.size
         if size < wanted:
             return False
-        if self._space.claim(SPARE_NAME, size, missing_bytes=0) is not None:
-            self.discard_spare()  # A commit could not wait for it, and took its room.
-            return False
-        self._filling = None
-        self._filled_bytes = 0
-        self._spare = (file, size)
-        return True
+        with self._spare_lock:
+            if self._space.claim(SPARE_NAME, size, missing_bytes=0) is None:
+                self._filling = None
+                self._filled_bytes = 0
+                self._spare = (file, size)
+                return True
+        self.discard_spare()  # A commit could not wait for it, and took its room.
+        return False
 
     def discard_spare(self) -> None:
         """Give the space of a half-prepared segment back."""
@@ -187,22 +190,32 @@ class Wal:
             file.truncate(position)
             raise self._space.exhausted().error() from error
 
+    def _spare_or_its_room(self, name: str, bytes_min: int) -> tuple[File | None, int]:
+        """The prepared segment, or None and the room for one of this name, with how long it is. Raises `StorageFull`.
+
+        One step for the thread that prepares: either it has become ready before, or its room is gone.
+        """
+        with self._spare_lock:
+            if self._spare is not None and self._spare[1] >= bytes_min:
+                return self._spare
+            capacity = max(bytes_min, self.spare_bytes)
+            held = SPARE_NAME if self._spare is None else ""
+            lacking = self._space.take_over(held, name, capacity, missing_bytes=capacity)
+        if lacking is not None:
+            raise lacking.error()
+        return None, capacity
+
     def _next_segment(self, nonce: bytes, time_us: int, bytes_min: int) -> tuple[Segment, File]:
         name = segment_name(self._next_sequence)
-        spare = self._spare
-        if spare is not None and spare[1] >= bytes_min:
-            file, capacity = spare
+        spare, capacity = self._spare_or_its_room(name, bytes_min)
+        if spare is not None:
+            file = spare
             self._files.rename(SPARE_NAME, name)
             self._space.renamed(SPARE_NAME, name)
             # Only now: until its old name is free, nobody may begin to prepare the next one under it.
             self._spare = None
         else:
             # The spare is not ready, or this record is larger than any: the file grows as it is written.
-            capacity = max(bytes_min, self.spare_bytes)
-            held = SPARE_NAME if spare is None else ""
-            lacking = self._space.take_over(held, name, capacity, missing_bytes=capacity)
-            if lacking is not None:
-                raise lacking.error()
             file = self._files.open(name, create=True)
             self._files.sync_directory(WAL_DIRECTORY)
         if self.active is not None and self._file is not None:
