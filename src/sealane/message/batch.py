@@ -75,11 +75,13 @@ class Batch:
     when it is first asked for. Who makes a batch vouches for its content, as builders and `decode` do.
     """
 
-    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_traits", "exact", "meta")
+    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_traits", "encoded", "exact", "meta")
 
     meta: BatchMeta
     exact: bool
     """Whether the buffers are known to hold these messages and nothing beside them, as those of a slice do not."""
+    encoded: pa.Buffer | None
+    """The Arrow message that `kept` was read from, which its columns keep in memory anyway; None if there was none."""
     # At least one of the two is there.
     _records: pa.RecordBatch
     _kept: pa.RecordBatch
@@ -95,20 +97,30 @@ class Batch:
         absent: int | None = None,
         exact: bool = False,
         kept: pa.RecordBatch | None = None,
+        encoded: pa.Buffer | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "_records", records)
         put(self, "_kept", kept)
         put(self, "meta", meta)
         put(self, "exact", exact)
+        put(self, "encoded", encoded)
         put(self, "_absent", absent)
         put(self, "_nbytes", None)
         put(self, "_traits", None)
 
     @classmethod
-    def of_kept(cls, kept: pa.RecordBatch, meta: BatchMeta, absent: int, *, exact: bool = False) -> Batch:
+    def of_kept(
+        cls,
+        kept: pa.RecordBatch,
+        meta: BatchMeta,
+        absent: int,
+        *,
+        exact: bool = False,
+        encoded: pa.Buffer | None = None,
+    ) -> Batch:
         """A batch of which only the columns that say something are there."""
-        return cls(None, meta, absent=absent, exact=exact, kept=kept)
+        return cls(None, meta, absent=absent, exact=exact, kept=kept, encoded=encoded)
 
     @property
     def records(self) -> pa.RecordBatch:
@@ -197,7 +209,7 @@ class Batch:
 
     def with_meta(self, meta: BatchMeta) -> Batch:
         """The same messages under other metadata."""
-        return Batch(self._records, meta, absent=self._absent, exact=self.exact, kept=self._kept)
+        return Batch(self._records, meta, absent=self._absent, exact=self.exact, kept=self._kept, encoded=self.encoded)
 
     def payloads(self) -> list[bytes]:
         payloads: list[bytes] = self.column(PAYLOAD).to_pylist()

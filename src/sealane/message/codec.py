@@ -45,6 +45,8 @@ _decode_meta = msgspec.msgpack.Decoder(BatchMeta).decode
 def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) -> tuple[bytes, pa.Buffer]:
     """The encoding in two pieces that follow each other, for writers that gather: the body is not copied again."""
     absent = batch.absent
+    if batch.encoded is not None and compression is None:
+        return _head(0, absent, batch.meta), batch.encoded
     records = batch.kept
     if not batch.exact:
         # Arrow pads what it writes of a slice with what follows in memory: other people's messages. A copy has none.
@@ -77,12 +79,13 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
     flags, absent, meta, body_at = _read_head(memoryview(buffer).cast("B"), foreign=limits is not None)
     body = buffer.slice(body_at)
     if limits is None:
-        return Batch.of_kept(_read_own(body, absent, flags), meta, absent, exact=True)
+        encoded = None if flags & _ZSTD else body
+        return Batch.of_kept(_read_own(body, absent, flags), meta, absent, exact=True, encoded=encoded)
     if flags & _ZSTD:
         raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
     records = _read_foreign(body, absent, limits)
     check_structure(records)
-    batch = Batch.of_kept(records, meta, absent, exact=True)
+    batch = Batch.of_kept(records, meta, absent, exact=True, encoded=body)
     check_messages(batch, limits)
     return batch
 

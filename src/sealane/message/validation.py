@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
 from sealane.message.batch import Batch, offsets_of
+from sealane.message.columns import kept_places
 from sealane.message.limits import Limits
 from sealane.message.schema import (
     CREATED,
@@ -53,21 +54,22 @@ def check_messages(batch: Batch, limits: Limits) -> None:
         raise LimitExceeded(
             "batch", limits.batch_messages_max, rows, unit="messages", setting="limits.batch_messages_max"
         )
+    columns = dict(zip(kept_places(absent), batch.kept.columns, strict=True))
     for place in _REQUIRED:
-        if not absent >> place & 1 and (nulls := batch.column(place).null_count):
+        if place in columns and (nulls := columns[place].null_count):
             raise InvalidBatch(f"{nulls:,} of {rows:,} values are null, none may be", column=SCHEMA.names[place])
     if batch.nbytes > limits.batch_bytes_max:
         raise LimitExceeded("batch", limits.batch_bytes_max, batch.nbytes, setting="limits.batch_bytes_max")
-    check_lengths(batch.column(PAYLOAD), "payload", limits.payload_bytes_max)
-    if not absent >> KEY & 1:
-        check_lengths(batch.column(KEY), "key", limits.key_bytes_max)
-    if not absent >> HEADERS & 1:
-        _check_headers(batch.column(HEADERS), limits)
-    if not absent >> PRIORITY & 1:
+    check_lengths(columns[PAYLOAD], "payload", limits.payload_bytes_max)
+    if KEY in columns:
+        check_lengths(columns[KEY], "key", limits.key_bytes_max)
+    if HEADERS in columns:
+        _check_headers(columns[HEADERS], limits)
+    if PRIORITY in columns:
         _check_priorities(batch)
     for place in (CREATED, EXPIRES, DELIVER_AT):
-        if not absent >> place & 1:
-            _check_times(batch.column(place), SCHEMA.names[place])
+        if place in columns:
+            _check_times(columns[place], SCHEMA.names[place])
 
 
 def check_lengths(column: pa.Array, field: str, bytes_max: int) -> None:

@@ -87,7 +87,8 @@ class Attachment:
         for owner, subscription in self._reader(partition):
             event = subscription.ack(lease, offsets, owner.clock())
             if event is not None:
-                owner.note(subscription, [event])
+                # An ack makes nothing ready, but for the next message of its key.
+                owner.note(subscription, [event], wake=subscription.config.mode == "key-shared")
 
     async def nack(
         self,

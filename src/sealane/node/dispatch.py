@@ -37,10 +37,18 @@ class Dispatcher:
         self._group = group
         self._wake = asyncio.Event()
         self._wake.set()
+        self._waking = False
         fields = {**owner.fields, "subscription": subscription.name}
         self._task = owner.supervisor.keep("dispatch", self._run, **fields)
 
     def wake(self) -> None:
+        """Look soon, once those who wait for the same thing, such as a publisher for its receipt, have heard of it."""
+        if not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_soon(self._awake)
+
+    def _awake(self) -> None:
+        self._waking = False
         self._wake.set()
 
     def stop(self) -> None:
@@ -87,6 +95,8 @@ class Dispatcher:
         """Grant and deliver once. False when there is nothing for this consumer."""
         owner, subscription = self._owner, self._subscription
         if not subscription.backlog.has_ready(consumer.id):
+            if subscription.scanned >= owner.core.visible:
+                return False
             await self._scan(consumer)
         await self._look_ahead()
         if consumer.credit <= 0 or consumer.paused or consumer.id not in self._group.consumers:
@@ -101,7 +111,7 @@ class Dispatcher:
         if not grants:
             return False
         self._group.served(consumer)
-        owner.note(subscription, grants, soon=False)
+        owner.note(subscription, grants, soon=False, wake=False)
         leased = [unpack(grant.offsets) for grant in grants]
         consumer.credit -= sum(map(len, leased))
         attempts = [later_attempts(subscription, offsets) for offsets in leased]

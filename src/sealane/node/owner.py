@@ -267,16 +267,20 @@ class PartitionOwner:
         elif self._last_commit is not None:
             await asyncio.shield(self._last_commit)
 
-    def note(self, subscription: Subscription, events: Sequence[SubscriptionEvent], *, soon: bool = True) -> None:
-        """These have happened to a subscription: journal them before long, and do what follows from them."""
+    def note(
+        self, subscription: Subscription, events: Sequence[SubscriptionEvent], *, soon: bool = True, wake: bool = True
+    ) -> None:
+        """These have happened to a subscription: journal them before long, and do what follows from them.
+
+        `wake` is whether they may have made a message ready.
+        """
         if events and self.core.subscriptions.get(subscription.name) is subscription:
             self.note_journal(events, soon=soon)
         if events:
             self.witness.happened(events, subscription)
         if subscription.dying:
             self._bury(self, subscription)
-        dispatcher = self.dispatchers.get(subscription.name)
-        if dispatcher is not None:
+        if wake and (dispatcher := self.dispatchers.get(subscription.name)) is not None:
             dispatcher.wake()
         self.ticker.arm()
 
