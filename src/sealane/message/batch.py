@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sealane.message.columns import complete, kept_places
+from sealane.message.columns import complete, kept_places, kept_schema
 from sealane.message.schema import (
     COLUMNS,
     CREATED,
@@ -75,16 +75,17 @@ class Batch:
     when it is first asked for. Who makes a batch vouches for its content, as builders and `decode` do.
     """
 
-    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_traits", "encoded", "exact", "meta")
+    __slots__ = ("_absent", "_created_us", "_kept", "_nbytes", "_records", "_traits", "encoded", "exact", "meta")
 
     meta: BatchMeta
     exact: bool
     """Whether the buffers are known to hold these messages and nothing beside them, as those of a slice do not."""
     encoded: pa.Buffer | None
     """The Arrow message that `kept` was read from, which its columns keep in memory anyway; None if there was none."""
-    # At least one of the two is there.
+    # One of the two is there, or `encoded` holds a single message that nobody has looked at yet.
     _records: pa.RecordBatch
     _kept: pa.RecordBatch
+    _created_us: int | None
     _absent: int | None
     _nbytes: int | None
     _traits: Traits | None
@@ -105,6 +106,7 @@ class Batch:
         put(self, "meta", meta)
         put(self, "exact", exact)
         put(self, "encoded", encoded)
+        put(self, "_created_us", None)
         put(self, "_absent", absent)
         put(self, "_nbytes", None)
         put(self, "_traits", None)
@@ -122,11 +124,19 @@ class Batch:
         """A batch of which only the columns that say something are there."""
         return cls(None, meta, absent=absent, exact=exact, kept=kept, encoded=encoded)
 
+    @classmethod
+    def unread(cls, encoded: pa.Buffer, meta: BatchMeta, absent: int, *, nbytes: int, created_us: int) -> Batch:
+        """A batch of one message, checked and not opened: Arrow reads it when someone asks for a column."""
+        batch = cls(None, meta, absent=absent, exact=True, encoded=encoded)
+        object.__setattr__(batch, "_nbytes", nbytes)
+        object.__setattr__(batch, "_created_us", created_us)
+        return batch
+
     @property
     def records(self) -> pa.RecordBatch:
         """All columns."""
         if self._records is None:
-            object.__setattr__(self, "_records", complete(self._kept, self.absent))
+            object.__setattr__(self, "_records", complete(self.kept, self.absent))
         return self._records
 
     @property
@@ -134,14 +144,17 @@ class Batch:
         """The columns that say something."""
         if self._kept is None:
             places = kept_places(self.absent)
-            kept = self._records if len(places) == COLUMNS else self._records.select(places)
+            if self._records is None:
+                kept = pa.ipc.read_record_batch(self.encoded, kept_schema(self.absent))
+            else:
+                kept = self._records if len(places) == COLUMNS else self._records.select(places)
             object.__setattr__(self, "_kept", kept)
         return self._kept
 
     def column(self, place: int) -> pa.Array:
         """The column at this place of the schema."""
-        if self._kept is not None and self._absent is not None and not self._absent >> place & 1:
-            return self._kept.column(place - (self._absent & (1 << place) - 1).bit_count())
+        if self._records is None and not self.absent >> place & 1:
+            return self.kept.column(place - (self.absent & (1 << place) - 1).bit_count())
         return self.records.column(place)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -151,6 +164,8 @@ class Batch:
         raise AttributeError(f"a batch is immutable: {name} cannot be deleted")
 
     def __len__(self) -> int:
+        if self._created_us is not None:
+            return 1
         length: int = (self._records if self._kept is None else self._kept).num_rows
         return length
 
@@ -188,6 +203,8 @@ class Batch:
     @property
     def first_created_us(self) -> int:
         """When the first message was made; 0 if there is none. Costs the same however many there are."""
+        if self._created_us is not None:
+            return self._created_us
         column = self.column(CREATED)
         if not len(column):
             return 0
@@ -199,9 +216,9 @@ class Batch:
             return self
         if start < 0 or stop < start:
             raise IndexError(f"slice {start}:{stop} of a batch of {len(self)}")
-        if self._kept is None:
+        if self._records is not None:
             return Batch(self._records.slice(start, stop - start), self.meta, absent=self._absent)
-        return Batch.of_kept(self._kept.slice(start, stop - start), self.meta, self.absent)
+        return Batch.of_kept(self.kept.slice(start, stop - start), self.meta, self.absent)
 
     def take(self, indices: np.ndarray) -> Batch:
         """The messages at these places, in this order, copied."""
@@ -209,6 +226,8 @@ class Batch:
 
     def with_meta(self, meta: BatchMeta) -> Batch:
         """The same messages under other metadata."""
+        if self._created_us is not None:
+            return Batch.unread(self.encoded, meta, self.absent, nbytes=self.nbytes, created_us=self._created_us)
         return Batch(self._records, meta, absent=self._absent, exact=self.exact, kept=self._kept, encoded=self.encoded)
 
     def payloads(self) -> list[bytes]:
