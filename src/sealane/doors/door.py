@@ -21,8 +21,8 @@ class Door(Protocol):
     async def start(self) -> None:
         """Return when clients can come in. Raises `PortTaken` if someone else holds the port."""
 
-    async def drain(self) -> None:
-        """Let nobody in any more, tell those inside, and return when what they had begun is done."""
+    async def drain(self, seconds: float) -> None:
+        """Let nobody in any more, tell those inside, and return when what was begun is done or the time is over."""
 
     async def close(self) -> None:
         """Cut off whoever is left. Idempotent."""

@@ -49,7 +49,7 @@ async def running_node(
     node.supervisor.on_crash = lambda task, error: crashes.append((task, error))
     door = NativeDoor(
         Gate(node, everyone_is_admin),
-        NativeDoorSettings(**{"port": 0, "drain_seconds": 30.0, **settings}),
+        NativeDoorSettings(**{"port": 0, **settings}),
         node_id="node-1",
         software="sealane/test",
         clock=clock,

@@ -24,7 +24,7 @@ async def local_engine(files: DiskFiles) -> LocalEngine:
 async def test_a_draining_node_tells_everyone_and_lets_nobody_in(running: Running) -> None:
     async with await Peer.enter(running.address) as one, await Peer.connect(running.address) as greeting:
         await eventually(lambda: running.door.connections == 2)
-        draining = asyncio.create_task(running.door.drain())
+        draining = asyncio.create_task(running.door.drain(30))
         goodbye = await one.hear(wire.Goodbye)
         assert goodbye.code == "draining"
         assert (await greeting.gone())[-1].code == "closing"
@@ -45,7 +45,7 @@ async def test_what_was_asked_before_is_done_and_what_is_asked_now_is_refused(
         call = peer.wire.new_call()
         peer.say(wire.Publish(call, "orders"), batch_of(b"second"))
         await eventually(lambda: running.door.in_flight_bytes > 0)
-        draining = asyncio.create_task(running.door.drain())
+        draining = asyncio.create_task(running.door.drain(30))
         await peer.hear(wire.Goodbye)
 
         refused = [await peer.publish("orders", b"third"), await peer.ask(wire.ListTopics), await peer.attach("orders")]
@@ -62,7 +62,7 @@ async def test_consumers_may_answer_what_they_hold_and_get_no_more(running: Runn
         await peer.publish("orders", *[b"x"] * 10)
         await peer.attach("orders", credit=4)
         deliver = await peer.hear(wire.Deliver)
-        draining = asyncio.create_task(running.door.drain())
+        draining = asyncio.create_task(running.door.drain(30))
         await peer.hear(wire.Goodbye)
         peer.say(wire.Credit(1, 100))
         peer.say(wire.Release(1, [wire.LeaseRuns(0, deliver.lease, [2, 4])]))
@@ -80,11 +80,11 @@ async def test_consumers_may_answer_what_they_hold_and_get_no_more(running: Runn
 
 
 async def test_a_client_that_does_not_finish_is_closed_after_all(no_stray_errors: None) -> None:
-    async with running_node(drain_seconds=0.2) as running, await Peer.enter(running.address) as peer:
+    async with running_node() as running, await Peer.enter(running.address) as peer:
         await peer.publish("orders", b"x")
         await peer.attach("orders", credit=4)
         await peer.hear(wire.Deliver)
-        await running.door.drain()
+        await running.door.drain(0.2)
         assert (await peer.gone())[-1].code == "closing"
         await running.door.close()
         attempts = running.node.topics["default/orders"].owners[0].core.subscriptions["workers"].attempts
@@ -94,7 +94,7 @@ async def test_a_client_that_does_not_finish_is_closed_after_all(no_stray_errors
 @pytest.mark.parametrize("drained", [True, False])
 async def test_a_restart_of_the_node_counts_no_attempt(tmp_path: Path, no_stray_errors: None, drained: bool) -> None:
     for start in range(4):
-        async with running_node(await local_engine(DiskFiles(tmp_path)), drain_seconds=0.1) as running:
+        async with running_node(await local_engine(DiskFiles(tmp_path))) as running:
             peer = await Peer.enter(running.address)
             if start == 0:
                 await peer.publish("orders", b"a", b"b")
@@ -103,7 +103,7 @@ async def test_a_restart_of_the_node_counts_no_attempt(tmp_path: Path, no_stray_
             assert payloads_of(deliver, body) == [b"a", b"b"]
             assert deliver.attempts == []
             if drained:
-                await running.door.drain()
+                await running.door.drain(0.2)
         await peer.close()
 
 

@@ -227,7 +227,7 @@ async def test_a_drained_door_lets_nobody_in_and_an_idle_connection_go() -> None
         reader, writer = await connect(door)
         writer.write(b"GET /ready HTTP/1.1\r\nhost: x\r\n\r\n")
         await reader.readuntil(b'ready"}')
-        await door.drain()
+        await door.drain(30)
 
         assert await reader.read() == b""
         writer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import uvicorn
 
@@ -64,8 +65,13 @@ class HttpDoor:
         self._ticking = asyncio.create_task(self._server.main_loop(), name="http door")
         log.info("the http door is open", address=self._address)
 
-    async def drain(self) -> None:
+    async def drain(self, seconds: float) -> None:
         """Requests that have begun are answered; connections without one are closed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._shut_down()
+
+    async def _shut_down(self) -> None:
         if self._ticking is None or self._listener is None:
             return
         self._server.should_exit = True
@@ -78,5 +84,5 @@ class HttpDoor:
             connection.transport.abort()
         for task in list(self._server.server_state.tasks):
             task.cancel()
-        await self.drain()
+        await self._shut_down()
         self._ticking = self._listener = None

@@ -100,14 +100,14 @@ class NativeDoor:
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_again)
         log.info("the native door is open", address=self._address)
 
-    async def drain(self) -> None:
+    async def drain(self, seconds: float) -> None:
         if self._server is None or self._draining:
             return
         self._draining = True
         self._server.close()
         for connection in list(self._connections):
             connection.drain()
-        stop = self.clock() + self.settings.drain_seconds
+        stop = self.clock() + seconds
         while self._connections and self.clock() < stop:
             self._close_quiet(self.clock())
             with suppress(TimeoutError):

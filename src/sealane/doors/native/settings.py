@@ -26,5 +26,3 @@ class NativeDoorSettings:
     """The same over all connections: bounds the node's memory when the disk is slow and clients are many."""
     unsent_bytes_max: int = 8 * MiB
     """What one connection may have waiting to be sent before its consumers are given no more."""
-    drain_seconds: float = 10.0
-    """At a stop, how long requests that have begun may take."""
