@@ -8,44 +8,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import sealane
 from bench.wire_client import TOPIC
+from sealane.testing.node_process import NodeProcess
 
 ROOT = Path(__file__).parents[1]
 DEADLINE_SECONDS = 300.0
-
-
-@dataclass(frozen=True)
-class RunningNode:
-    url: str
-    pid: int
-
-
-@contextmanager
-def running_node(directory: Path) -> Iterator[RunningNode]:
-    """`sealane up` on free ports, with defaults for all that matters here."""
-    ready, log = directory / "ready.json", directory / "node.log"
-    ports = ["--set", "doors.native.port=0", "--set", "doors.http.port=0"]
-    command = [sys.executable, "-m", "sealane", "up", "--insecure", "--data", str(directory / "data"), *ports]
-    with log.open("wb") as output:
-        process = subprocess.Popen([*command, "--ready-file", str(ready)], stdout=output, stderr=output)
-    try:
-        stop = time.monotonic() + DEADLINE_SECONDS
-        while not ready.exists():
-            if process.poll() is not None or time.monotonic() > stop:
-                raise RuntimeError(f"the node did not start: {log.read_text()}")
-            time.sleep(0.01)
-        doors = json.loads(ready.read_text())["doors"]
-        yield RunningNode(f"sealane://{doors['native']}", process.pid)
-    finally:
-        process.terminate()
-        process.wait(DEADLINE_SECONDS)
 
 
 def together(url: str, producer: str, consumer: str, count: int, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -73,7 +45,7 @@ def together(url: str, producer: str, consumer: str, count: int, batch: int) -> 
 
 def rate(directory: Path, producer: str, consumer: str, *, count: int, batch: int = 1) -> float:
     """Messages a second, from the first call to the last confirmed ack."""
-    with running_node(directory) as node:
+    with NodeProcess(directory / "data") as node:
         with sealane.connect_sync(node.url) as lane:
             lane.create_topic(TOPIC)
         produced, consumed = together(node.url, producer, consumer, count, batch)
@@ -83,7 +55,7 @@ def rate(directory: Path, producer: str, consumer: str, *, count: int, batch: in
 
 def latencies(directory: Path, *, count: int) -> tuple[list[float], list[float]]:
     """Milliseconds from a publish to its receipt, and to its message's arrival, sorted."""
-    with running_node(directory) as node:
+    with NodeProcess(directory / "data") as node:
         produced, consumed = together(node.url, "publish_at_a_pace", "receive_at_a_pace", count, 1)
     return sorted(produced["took_ms"]), sorted(consumed["took_ms"])
 
@@ -94,7 +66,7 @@ def percentile(ordered: list[float], percent: float) -> float:
 
 def idle_mebibytes(directory: Path) -> float:
     """What a node that nobody uses holds of the machine's memory."""
-    with running_node(directory) as node:
+    with NodeProcess(directory / "data") as node:
         readings = []
         for _ in range(5):
             time.sleep(0.2)

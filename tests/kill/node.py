@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
-import socket
-import sys
 import time
-from asyncio.subprocess import Process
 from pathlib import Path
+
+from sealane.testing.node_process import NodeProcess
+from tests.integration.client.node_process import free_port
 
 DEADLINE_SECONDS = 60.0
 LOOK_SECONDS = 0.002
 SETTINGS = {
-    "doors.http.port": "0",
     # Small, so that segments end, are compacted, and journals are snapshotted, between two deaths.
-    "storage.segment_bytes": "32768",
-    "storage.segment_bytes_first": "8192",
-    "storage.compaction_segments_min": "2",
-    "node.snapshot_journal_bytes": "4096",
+    "storage.segment_bytes": 32_768,
+    "storage.segment_bytes_first": 8_192,
+    "storage.compaction_segments_min": 2,
+    "node.snapshot_journal_bytes": 4_096,
 }
-
-
-def free_port() -> int:
-    """One that was free a moment ago; every life of the node wants the same."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Node:
@@ -37,50 +26,25 @@ class Node:
 
     def __init__(self, directory: Path) -> None:
         self.data = directory / "data"
-        self.log = directory / "node.log"
-        self._ready_file = directory / "ready.json"
         self.port = free_port()
         self.ready_ns: list[int] = []
-        self._process: Process | None = None
+        self._node = NodeProcess(self.data, {**SETTINGS, "doors.native.port": self.port})
 
     @property
     def url(self) -> str:
         return f"sealane://127.0.0.1:{self.port}"
 
+    @property
+    def log(self) -> Path:
+        return self._node.log_file
+
     async def begin(self) -> None:
         """Start the process; `ready` waits for its doors."""
-        assert self._process is None
-        self._ready_file.unlink(missing_ok=True)
-        pairs = {**SETTINGS, "doors.native.port": str(self.port)}
-        settings = [part for name, value in pairs.items() for part in ("--set", f"{name}={value}")]
-        command = [sys.executable, "-m", "sealane", "up", "--insecure", "--data", str(self.data)]
-        with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *command,
-                "--ready-file",
-                str(self._ready_file),
-                *settings,
-                stdout=log,
-                stderr=log,
-                env={name: value for name, value in os.environ.items() if not name.startswith("SEALANE_")},
-            )
+        await asyncio.to_thread(self._node.start, wait=False)
 
     async def ready(self) -> None:
-        assert self._process is not None
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not self._is_ready():
-                assert self._process.returncode is None, f"the node did not start: {self._last_words()}"
-                await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.to_thread(self._node.wait_ready)
         self.ready_ns.append(time.monotonic_ns())
-
-    def _is_ready(self) -> bool:
-        try:
-            return bool(json.loads(self._ready_file.read_text())["doors"])
-        except (FileNotFoundError, ValueError):
-            return False
-
-    def _last_words(self) -> str:
-        return self.log.read_text(errors="replace")[-4000:]
 
     async def start(self) -> None:
         await self.begin()
@@ -88,28 +52,18 @@ class Node:
 
     def compacts(self) -> bool:
         """Whether its helper process is at work."""
-        assert self._process is not None
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        children = Path(f"/proc/{self._node.pid}/task/{self._node.pid}/children")
         try:
             return bool(children.read_text().split())
         except OSError:
             return False
 
     def terminate(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self._node.send(signal.SIGTERM)
 
     async def ended(self, seconds: float = DEADLINE_SECONDS) -> int:
         """Its exit code, once it has ended by itself."""
-        assert self._process is not None
-        async with asyncio.timeout(seconds):
-            code = await self._process.wait()
-        self._process = None
-        return code
+        return await asyncio.to_thread(self._node.wait, seconds)
 
     async def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+        await asyncio.to_thread(self._node.kill)

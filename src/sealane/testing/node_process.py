@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Self
 
 START_SECONDS = 60.0
-STOP_SECONDS = 30.0
+STOP_SECONDS = 60.0
+LOOK_SECONDS = 0.002
 
 
 class NodeProcess:
@@ -36,6 +37,7 @@ class NodeProcess:
         """What the node says, of all its lives."""
         self._process: subprocess.Popen[bytes] | None = None
         self.doors: dict[str, str] = {}
+        """Where its doors are, by name, since its first start."""
 
     @property
     def url(self) -> str:
@@ -59,7 +61,8 @@ class NodeProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                # A test's node has the settings that the test gives it, and no others.
+                env={name: value for name, value in os.environ.items() if not name.startswith("SEALANE_")},
             )
         if wait:
             self.wait_ready()
@@ -68,13 +71,26 @@ class NodeProcess:
     def wait_ready(self) -> None:
         """Return when its doors answer. Raises with the end of its log if it ends instead."""
         deadline = time.monotonic() + START_SECONDS
-        while not self._ready_file.exists():
+        while not self._ready_file.exists():  # It appears whole.
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() > deadline:
                 what = "ended" if ended else f"was not ready within {START_SECONDS:g} s"
                 raise RuntimeError(f"the node {what}; its log ends with:\n{self.log_file.read_text()[-4_000:]}")
-            time.sleep(0.01)
+            time.sleep(LOOK_SECONDS)
         self.doors = json.loads(self._ready_file.read_text())["doors"]
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None, "the node is not running"
+        self._process.send_signal(number)
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """Its exit code, once it has ended. Raises `subprocess.TimeoutExpired` if it has not."""
+        if self._process is None:
+            return 0
+        code = self._process.wait(seconds)
+        self._process = None
+        return code
 
     def kill(self) -> None:
         """End it as a crash would, at once and in the middle of whatever it does."""
@@ -87,13 +103,12 @@ class NodeProcess:
     def _end(self, number: signal.Signals) -> int:
         if self._process is None:
             return 0
-        process, self._process = self._process, None
-        process.send_signal(number)
+        self.send(number)
         try:
-            return process.wait(STOP_SECONDS)
+            return self.wait()
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            self.send(signal.SIGKILL)
+            self.wait()
             raise
 
     def __enter__(self) -> Self:
