@@ -162,24 +162,31 @@ class Link(asyncio.BufferedProtocol):
                 waiter.set_result(None)
 
     def _write(self, pieces: list[Buffer]) -> None:
-        """What is said within one pass of the event loop goes out together."""
+        """What is said first within a pass of the event loop goes out at once, and the rest of that pass together."""
+        if self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush)
+            self._send(pieces)
+            return
         self._out.extend(pieces)
         self._out_bytes += sum(map(len, pieces))
         if self._out_bytes > UNSENT_BYTES_MAX:
             self._flush()  # The transport knows whether that is too much.
-        elif self._flushing is None:
-            self._flushing = self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
-        if self._out and self._transport is not None and not self._transport.is_closing():
+        if self._out:
             pieces, self._out, self._out_bytes = self._out, [], 0
-            if len(pieces) > 1:
-                self._transport.writelines(pieces[:-1])
-            # Early releases of Python 3.12 and 3.13 do not tell in `writelines` that writing is paused; `write` does.
-            self._transport.write(pieces[-1])
+            self._send(pieces)
+
+    def _send(self, pieces: list[Buffer]) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if len(pieces) > 1:
+            self._transport.writelines(pieces[:-1])
+        # Early releases of Python 3.12 and 3.13 do not tell in `writelines` that writing is paused; `write` does.
+        self._transport.write(pieces[-1])
 
     # --- asyncio's side -----------------------------------------------------------------------------------------------
 
