@@ -56,7 +56,7 @@ class Metadata:
         with self._transaction():
             for counter, ahead in (("boot", boots), ("version", versions)):
                 self._connection.execute(
-                    "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = value + ?2",
+                    "INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
                     (counter, ahead),
                 )
 
