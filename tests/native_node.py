@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sealane.client.embedded import wall_clock_us
 from sealane.doors.native.door import NativeDoor
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.engine import Engine
@@ -15,7 +14,7 @@ from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
 from sealane.node.gate import Authenticate, Gate, everyone_is_admin
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine
 
 
 class NativeNode:
@@ -43,7 +42,7 @@ async def native_node(
     authenticate: Authenticate = everyone_is_admin,
 ) -> AsyncIterator[NativeNode]:
     """In memory, or in a directory; on a free port of the loopback unless `door` says otherwise."""
-    surroundings = Surroundings(wall_clock_us, os.urandom)
+    surroundings = of_this_machine()
     engine: Engine = MemoryEngine(surroundings.clock)
     if path is not None:
         engine = await LocalEngine.start(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -14,14 +13,10 @@ from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
 from sealane.node.principals import ADMIN
 from sealane.node.session import Session
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine
 
 if TYPE_CHECKING:
     from sealane.engine.local import StorageSettings
-
-
-def wall_clock_us() -> int:
-    return time.time_ns() // 1_000
 
 
 def in_process(node: Node) -> Lane:
@@ -46,7 +41,7 @@ class EmbeddedLane:
         self._node: Node | None = None
 
     async def __aenter__(self) -> Lane:
-        surroundings = Surroundings(wall_clock_us, os.urandom)
+        surroundings = of_this_machine()
         engine: Engine
         if self._path is None:
             engine = MemoryEngine(surroundings.clock)

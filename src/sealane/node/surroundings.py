@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,3 +19,12 @@ class Surroundings:
 
     def stamp(self) -> Stamp:
         return Stamp(self.clock(), self.entropy(16))
+
+
+def wall_clock_us() -> int:
+    return time.time_ns() // 1_000
+
+
+def of_this_machine() -> Surroundings:
+    """The machine's own clock and randomness, for whatever is not simulated."""
+    return Surroundings(wall_clock_us, os.urandom)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -21,7 +20,7 @@ from sealane.log import get_log
 from sealane.node import Node
 from sealane.node.gate import Gate, everyone_is_admin
 from sealane.node.status import health
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine
 from sealane.server.checks import check, enabled_doors
 from sealane.server.metrics import Metrics
 from sealane.server.notices import NODE_FILE, NodeNotice, notice, post, take_down
@@ -96,7 +95,7 @@ class Server:
         stack.callback(gc.unfreeze)
 
     async def _open_node(self, files: DiskFiles, stack: AsyncExitStack) -> Node:
-        surroundings = Surroundings(_clock_us, os.urandom)
+        surroundings = of_this_machine()
         engine = await LocalEngine.start(
             files, settings=self._settings.storage, clock=surroundings.clock, entropy=surroundings.entropy
         )
@@ -179,7 +178,3 @@ class Server:
 
 def _count(door: Door) -> Callable[[], int]:
     return lambda: door.connections
-
-
-def _clock_us() -> int:
-    return time.time_ns() // 1_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,7 +18,7 @@ from sealane.engine import Engine
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
 from sealane.node.gate import Gate, everyone_is_admin
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine, wall_clock_us
 
 
 @dataclass
@@ -32,10 +31,6 @@ class Running:
         return self.door.address
 
 
-def wall_clock_us() -> int:
-    return time.time_ns() // 1_000
-
-
 @asynccontextmanager
 async def running_node(
     engine: Engine | None = None,
@@ -43,7 +38,7 @@ async def running_node(
     clock: Callable[[], float] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
-    surroundings = Surroundings(wall_clock_us, os.urandom)
+    surroundings = of_this_machine()
     node = await Node.open(engine or MemoryEngine(wall_clock_us), surroundings, node_settings)
     crashes: list[tuple[str, BaseException]] = []
     node.supervisor.on_crash = lambda task, error: crashes.append((task, error))

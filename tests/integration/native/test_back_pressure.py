@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from sealane.engine.local import LocalEngine, StorageSettings
+from sealane.node.surroundings import wall_clock_us
 from sealane.wire import messages as wire
 from sealane.wire.connection import CALLS_OPEN_MAX
-from tests.integration.native.conftest import Running, eventually, running_node, wall_clock_us
+from tests.integration.native.conftest import Running, eventually, running_node
 from tests.integration.native.peer import Peer, batch_of, payloads_of
 from tests.integration.native.slow_disk import SlowFiles
 

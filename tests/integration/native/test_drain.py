@@ -10,8 +10,9 @@ import pytest
 
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.errors import PortTaken
+from sealane.node.surroundings import wall_clock_us
 from sealane.wire import messages as wire
-from tests.integration.native.conftest import Running, eventually, running_node, wall_clock_us
+from tests.integration.native.conftest import Running, eventually, running_node
 from tests.integration.native.peer import Peer, batch_of, payloads_of
 from tests.integration.native.slow_disk import SlowFiles
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 import pytest
 
 import sealane
@@ -13,11 +10,11 @@ from sealane.engine.memory import MemoryEngine
 from sealane.message import Limits, Stamp, from_payloads
 from sealane.node import Node
 from sealane.node.publishing import start_publish
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine
 
 
 async def test_whoever_still_holds_a_deleted_topic_is_told_so() -> None:
-    surroundings = Surroundings(lambda: time.time_ns() // 1_000, os.urandom)
+    surroundings = of_this_machine()
     node = await Node.open(MemoryEngine(surroundings.clock), surroundings)
     topic = await node.ensure_topic("orders")
     await node.delete_topic("orders")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -18,12 +16,12 @@ from sealane.node import Node, NodeSettings
 from sealane.node.gate import Gate, everyone_is_admin
 from sealane.node.principals import ADMIN, Principal
 from sealane.node.session import PRODUCER_BYTES_MAX, Session
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine
 
 
 @pytest.fixture
 async def node() -> AsyncIterator[Node]:
-    surroundings = Surroundings(lambda: time.time_ns() // 1_000, os.urandom)
+    surroundings = of_this_machine()
     node = await Node.open(MemoryEngine(surroundings.clock), surroundings, NodeSettings())
     yield node
     await node.close()

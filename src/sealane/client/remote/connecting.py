@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from types import TracebackType
 
 from sealane._version import __version__
-from sealane.client.embedded import wall_clock_us
 from sealane.client.lane import CLOSE_SECONDS, TIMEOUT_SECONDS, Lane
 from sealane.client.remote.addresses import parse_urls
 from sealane.client.remote.broker import RemoteBroker
 from sealane.client.remote.pool import CONNECTIONS_DEFAULT, Pool
 from sealane.errors import InvalidArgument
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import of_this_machine
 from sealane.wire.messages import PROTOCOL_VERSION, Hello
 
 CONNECT_SECONDS = 10.0
@@ -44,7 +42,7 @@ class RemoteLane:
                 raise InvalidArgument(argument, f"{seconds} is not a number of seconds above 0")
         self._timeout_seconds = timeout
         self._connect_seconds = connect_timeout
-        self._surroundings = Surroundings(wall_clock_us, os.urandom)
+        self._surroundings = of_this_machine()
         software = f"sealane-python/{__version__}" + (f" ({name[:NAME_CHARS]})" if name else "")
         self._hello = Hello([PROTOCOL_VERSION], software, heartbeat_seconds=heartbeat_seconds)
         self._addresses = parse_urls(urls)
