@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 
 import typer
 
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|min|s|m|h|d|w)")
+from sealane.server.quantities import DURATIONS, quantity
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -17,10 +16,11 @@ def parse_seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
-        parts = _PART.findall(text)
-        if not parts or "".join(number + unit for number, unit in parts) != text:
+        # Two words on a command line are more likely a forgotten quote than a duration.
+        found = quantity(text, DURATIONS, fold=False) if text.split() == [text] else None
+        if found is None:
             raise typer.BadParameter(f"{text!r} is no duration; write seconds, 500ms, 10s, 5m, 1h30m or 7d") from None
-        seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
+        seconds = float(found)
     if not math.isfinite(seconds) or seconds < 0:
         raise typer.BadParameter(f"{text!r} is no duration: it must be 0 or more")
     return seconds

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 
+from sealane.server.quantities import DURATIONS, SIZES, quantity
 from sealane.server.schema import Scalar, Setting
-
-SIZES = {
-    "B": 1,
-    "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
-}  # fmt: skip
-DURATIONS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 _SIZES_ANY_CASE = {unit.lower(): factor for unit, factor in SIZES.items()}
 _SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-_QUANTITY = re.compile(r"\s*(\d[\d_]*(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 class NotAllowed(Exception):
@@ -84,9 +76,9 @@ def _number(setting: Setting, raw: object) -> int | float | None:
     elif isinstance(raw, str):
         number = _plain(raw)
         if number is None and setting.is_size:
-            number = _quantity(raw, _SIZES_ANY_CASE, fold=True)
+            number = quantity(raw, _SIZES_ANY_CASE, fold=True)
         if number is None and setting.is_duration:
-            number = _quantity(raw, DURATIONS, fold=False)
+            number = quantity(raw, DURATIONS, fold=False)
     else:
         number = None
     least, most = setting.range
@@ -104,24 +96,6 @@ def _plain(text: str) -> int | float | None:
         except ValueError:
             continue
     return None
-
-
-def _quantity(text: str, units: dict[str, int] | dict[str, float], *, fold: bool) -> float | None:
-    """The sum of `1h30m`; None if any part of the text is not a number with a unit."""
-    total: float = 0
-    position = 0
-    while position < len(text):
-        part = _QUANTITY.match(text, position)
-        if part is None:
-            return None
-        factor = units.get(part[2].lower() if fold else part[2])
-        if factor is None:
-            return None
-        digits = part[1].replace("_", "")
-        # Whole numbers stay whole: a size of many GiB has more digits than a float keeps.
-        total += (float(digits) if "." in digits else int(digits)) * factor
-        position = part.end()
-    return total if position else None
 
 
 def _in_units(value: int | float, units: dict[str, int]) -> str:
