@@ -16,7 +16,7 @@ from sealane.message import Batch, Limits
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipts
-from sealane.node.redrive import RedriveReport
+from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.node.surroundings import Surroundings
@@ -128,11 +128,7 @@ class Broker(Protocol[HoldT]):
         self,
         topic: str,
         subscription: str,
-        *,
-        matching: str | None = None,
-        dry_run: bool = False,
-        rate: float | None = None,
-        messages_max: int | None = None,
+        wish: RedriveWish,
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport: ...
     async def declare_exchange(self, name: str, kind: ExchangeKind) -> None: ...

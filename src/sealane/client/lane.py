@@ -26,7 +26,7 @@ from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
 from sealane.message import Batch
 from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipt, Receipts
-from sealane.node.redrive import RedriveReport
+from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.routing.exchanges import Exchange, ExchangeKind
@@ -277,15 +277,8 @@ class Lane:
         `progress` is told how many are back. It takes as long as it takes, unless `timeout` says otherwise.
         """
         self._check_open()
-        redriving = self._broker.redrive(
-            topic,
-            subscription,
-            matching=filter,
-            dry_run=dry_run,
-            rate=rate,
-            messages_max=messages_max,
-            progress=progress,
-        )
+        wish = RedriveWish(matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max)
+        redriving = self._broker.redrive(topic, subscription, wish, progress)
         return await redriving if timeout is None else await self._within(redriving, timeout, "redrive")
 
     async def declare_exchange(self, name: str, kind: ExchangeKind = "direct") -> None:

@@ -33,7 +33,7 @@ from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import Publishing, spread, start_publish
 from sealane.node.receipts import Receipts
-from sealane.node.redrive import RedriveOrder, RedriveReport, redrive
+from sealane.node.redrive import RedriveOrder, RedriveReport, RedriveWish, redrive
 from sealane.node.registry import TopicRegistry
 from sealane.node.retention import Retention
 from sealane.node.settings import NodeSettings
@@ -302,11 +302,7 @@ class Node:
         self,
         name: str,
         subscription: str,
-        *,
-        matching: str | None = None,
-        dry_run: bool = False,
-        rate: float | None = None,
-        messages_max: int | None = None,
+        wish: RedriveWish,
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
         """Send a subscription's dead letters back to it; see `sealane.node.redrive`."""
@@ -317,10 +313,10 @@ class Node:
             raise TopicNotFound(dead_name, f"subscription {subscription!r} of {topic.full_name!r} has no dead letters")
         # It may be missing if the node ended between making the topic and this.
         await self.subscribe(dead, REDRIVE_SUBSCRIPTION, SubscriptionConfig(), "earliest")
-        order = RedriveOrder(topic, dead, subscription, matching, dry_run, rate, messages_max, progress)
+        order = RedriveOrder(topic, dead, subscription, wish, progress)
         async with self._lock(f"{dead_name}:{REDRIVE_SUBSCRIPTION}:redrive"):
             report = await redrive(order)
-        if not dry_run:
+        if not wish.dry_run:
             log.info("dead letters were driven back", topic=dead_name, count=report.messages)
         return report
 

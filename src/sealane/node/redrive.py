@@ -26,16 +26,23 @@ from sealane.node.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)
-class RedriveOrder:
-    topic: Topic
-    dead: Topic
-    subscription: str
+class RedriveWish:
+    """Which dead letters are to be driven back, and how."""
+
     matching: str | None = None
     """A filter expression over the dead letters; None: all of them."""
     dry_run: bool = False
     rate: float | None = None
     """Messages a second; None: as fast as it goes."""
     messages_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveOrder:
+    topic: Topic
+    dead: Topic
+    subscription: str
+    wish: RedriveWish
     progress: Callable[[int], None] | None = None
 
 
@@ -49,30 +56,31 @@ class RedriveReport:
 
 async def redrive(order: RedriveOrder) -> RedriveReport:
     """Carry the order out; what has come back stays so if it is interrupted."""
-    if order.rate is not None and order.rate <= 0:
-        raise InvalidArgument("rate", f"{order.rate} is not more than 0 messages a second")
+    wish = order.wish
+    if wish.rate is not None and wish.rate <= 0:
+        raise InvalidArgument("rate", f"{wish.rate} is not more than 0 messages a second")
     for owner in order.topic.owners:
         owner.core.subscription(order.subscription)  # To one that is gone they would come back to nobody.
     for owner in order.dead.owners:
         await owner.durable(owner.core.end)  # What is on its way here comes along.
-    matching = None if order.matching is None else compile_filter(order.matching)
-    report = RedriveReport(order.dry_run)
-    stride = MOVE_MESSAGES_MAX if order.rate is None else max(1, min(MOVE_MESSAGES_MAX, round(order.rate / 10)))
+    matching = None if wish.matching is None else compile_filter(wish.matching)
+    report = RedriveReport(wish.dry_run)
+    stride = MOVE_MESSAGES_MAX if wish.rate is None else max(1, min(MOVE_MESSAGES_MAX, round(wish.rate / 10)))
     for owner in order.dead.owners:
         async for part in _dead_letters(owner, matching, stride):
-            if order.messages_max is not None:
-                left = order.messages_max - report.messages
+            if wish.messages_max is not None:
+                left = wish.messages_max - report.messages
                 if left <= 0:
                     return report
                 part = Part(part.offsets[:left], part.batch.slice(0, min(left, len(part.batch))))
-            if not order.dry_run:
+            if not wish.dry_run:
                 await _return(order, owner, part)
             report.messages += len(part.batch)
             report.reasons.update((headers or {}).get(f"{PREFIX}reason", "") for headers in headers_of(part.batch))
             if order.progress is not None:
                 order.progress(report.messages)
-            if order.rate is not None and not order.dry_run:
-                await asyncio.sleep(len(part.batch) / order.rate)
+            if wish.rate is not None and not wish.dry_run:
+                await asyncio.sleep(len(part.batch) / wish.rate)
     return report
 
 

@@ -24,7 +24,7 @@ from sealane.node.describe import TopicDescription, describe_topic
 from sealane.node.node import Node
 from sealane.node.principals import Action, Principal, authorise
 from sealane.node.receipts import Receipts
-from sealane.node.redrive import RedriveReport
+from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus, node_status
 from sealane.node.surroundings import Surroundings
@@ -217,22 +217,10 @@ class Session:
         self,
         topic: str,
         subscription: str,
-        *,
-        matching: str | None = None,
-        dry_run: bool = False,
-        rate: float | None = None,
-        messages_max: int | None = None,
+        wish: RedriveWish,
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
-        return await self._node.redrive(
-            self._allow("manage", topic),
-            subscription,
-            matching=matching,
-            dry_run=dry_run,
-            rate=rate,
-            messages_max=messages_max,
-            progress=progress,
-        )
+        return await self._node.redrive(self._allow("manage", topic), subscription, wish, progress)
 
     async def declare_exchange(self, name: str, kind: ExchangeKind) -> None:
         await self._node.exchanges.declare(self._allow("manage", name), kind)

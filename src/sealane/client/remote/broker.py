@@ -26,7 +26,7 @@ from sealane.errors import InvalidArgument, Unavailable
 from sealane.message import Batch, Limits, encode_parts
 from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipts
-from sealane.node.redrive import RedriveReport
+from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start, check_start
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.node.surroundings import Surroundings
@@ -207,16 +207,12 @@ class RemoteBroker:
         self,
         topic: str,
         subscription: str,
-        *,
-        matching: str | None = None,
-        dry_run: bool = False,
-        rate: float | None = None,
-        messages_max: int | None = None,
+        wish: RedriveWish,
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
-        request = Redrive(0, topic, subscription, matching, dry_run, rate, messages_max)
+        request = Redrive(0, topic, subscription, wish.matching, wish.dry_run, wish.rate, wish.messages_max)
         told = None if progress is None else lambda done, total: progress(done)
-        reply, _ = await self._ask(request, again=dry_run, progress=told)
+        reply, _ = await self._ask(request, again=wish.dry_run, progress=told)
         was_dry, messages, reasons = _decoded(reply, tuple[bool, int, dict[str, int]])
         return RedriveReport(was_dry, messages, Counter(reasons))
 

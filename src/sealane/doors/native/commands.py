@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from sealane.errors import (
     LimitExceeded,
     TransactionAborted,
 )
+from sealane.node.redrive import RedriveWish
 from sealane.node.session import Session
 from sealane.routing.exchanges import ExchangeKind
 from sealane.wire import messages as wire
@@ -177,15 +179,9 @@ async def _seek(asker: Asker, request: wire.Seek, body: memoryview) -> Outcome:
 async def _redrive(asker: Asker, request: wire.Redrive, body: memoryview) -> Outcome:
     if request.rate is not None and not 0 < request.rate < math.inf:
         raise InvalidArgument("rate", f"{request.rate} is not a number of messages a second above 0")
-    report = await asker.session.redrive(
-        request.topic,
-        request.subscription,
-        matching=request.filter,
-        dry_run=request.dry_run,
-        rate=request.rate,
-        messages_max=request.messages_max,
-        progress=lambda done: asker.progress(request.call, done),
-    )
+    wish = RedriveWish(request.filter, request.dry_run, request.rate, request.messages_max)
+    told = partial(asker.progress, request.call)
+    report = await asker.session.redrive(request.topic, request.subscription, wish, told)
     return _answer(request, [report.dry_run, report.messages, dict(report.reasons)])
 
 
