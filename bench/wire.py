@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import subprocess
-import sys
-import time
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import sealane
-from bench.wire_client import TOPIC
+from bench import resident
+from bench.clients.order import TOPIC, Order
+from bench.processes import seconds_over_all, together
+from bench.wire_client import command
 from sealane.testing.node_process import NodeProcess
 
-ROOT = Path(__file__).parents[1]
-DEADLINE_SECONDS = 300.0
 
-
-def together(url: str, producer: str, consumer: str, count: int, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Start both, let them begin at once, and return what they tell in the end: the producer's, the consumer's."""
-    with ExitStack() as ending:
-        clients = []
-        for work in (consumer, producer):
-            command = [sys.executable, "-m", "bench.wire_client", work, url, str(count), str(batch)]
-            client = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            ending.enter_context(client)
-            ending.callback(client.kill)
-            clients.append(client)
-        for client in clients:
-            assert client.stdout is not None
-            assert client.stdout.readline() == "ready\n", "a client did not start"
-        for client in clients:
-            assert client.stdin is not None
-            client.stdin.write("go\n")
-            client.stdin.flush()
-        said = [client.communicate(timeout=DEADLINE_SECONDS)[0] for client in clients]
-        assert all(client.returncode == 0 for client in clients), "a client failed"
-        consumed, produced = map(json.loads, said)
-        return produced, consumed
-
-
-def rate(directory: Path, producer: str, consumer: str, *, count: int, batch: int = 1) -> float:
-    """Messages a second, from the first call to the last confirmed ack."""
+def rate(directory: Path, producer: str, consumer: str, *, count: int, batch: int = 1, size: int = 100) -> float:
+    """Messages a second, from the first call to the last confirmed ack, on a new node. Payloads are random bytes."""
     with NodeProcess(directory / "data") as node:
         with sealane.connect_sync(node.url) as lane:
             lane.create_topic(TOPIC)
-        produced, consumed = together(node.url, producer, consumer, count, batch)
-    begun_ns = min(produced["begun_ns"], consumed["begun_ns"])
-    return count / ((max(produced["ended_ns"], consumed["ended_ns"]) - begun_ns) / 1e9)
+        return rate_at(producer, consumer, Order(node.url, count, batch, size))
 
 
-def latencies(directory: Path, *, count: int) -> tuple[list[float], list[float]]:
-    """Milliseconds from a publish to its receipt, and to its message's arrival, sorted."""
+def rate_at(producer: str, consumer: str, order: Order) -> float:
+    """The same on a node that runs and has the topic."""
+    # What is not a whole batch is not published, and would be waited for.
+    order = replace(order, count=order.count // order.batch * order.batch)
+    results = together([command(consumer, order), command(producer, order)])
+    return order.count / seconds_over_all(results)
+
+
+def latencies(directory: Path, *, count: int, durable: bool = True) -> tuple[list[float], list[float]]:
+    """Milliseconds from a publish to its receipt, and to its message's arrival, sorted; 1,000 publishes a second.
+
+    A topic that is not durable is kept in the node's memory alone: what is left is all but the disk.
+    """
     with NodeProcess(directory / "data") as node:
-        produced, consumed = together(node.url, "publish_at_a_pace", "receive_at_a_pace", count, 1)
+        with sealane.connect_sync(node.url) as lane:
+            lane.create_topic(TOPIC, durable=durable)
+        return latencies_at(Order(node.url, count))
+
+
+def latencies_at(order: Order) -> tuple[list[float], list[float]]:
+    """The same on a node that runs and has the topic."""
+    commands = [command("receive_at_a_pace", order), command("publish_at_a_pace", order)]
+    consumed, produced = together(commands)
     return sorted(produced["took_ms"]), sorted(consumed["took_ms"])
 
 
@@ -67,13 +54,4 @@ def percentile(ordered: list[float], percent: float) -> float:
 def idle_mebibytes(directory: Path) -> float:
     """What a node that nobody uses holds of the machine's memory."""
     with NodeProcess(directory / "data") as node:
-        readings = []
-        for _ in range(5):
-            time.sleep(0.2)
-            readings.append(_resident_bytes(node.pid))
-    return statistics.median(readings) / (1 << 20)
-
-
-def _resident_bytes(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+        return resident.settled(node.pid).resident_mb * resident.BYTES_PER_MB / (1 << 20)

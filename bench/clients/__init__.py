@@ -1,0 +1,1 @@
+"""What Sealane's client processes do, by kind; `bench.wire_client` runs one of them."""
