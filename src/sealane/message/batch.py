@@ -11,22 +11,20 @@ import pyarrow as pa
 
 from sealane.message.columns import complete, kept_places, kept_schema
 from sealane.message.schema import (
+    ALL_OPTIONAL,
     COLUMNS,
     CREATED,
     DELIVER_AT,
-    ENVELOPE,
     EXPIRES,
     HEADERS,
     ID,
-    KEY,
+    NULLABLE,
     PAYLOAD,
     PRIORITY,
     PRIORITY_DEFAULT,
 )
+from sealane.message.single import Single
 
-NULLABLE = (KEY, HEADERS, EXPIRES, DELIVER_AT, ENVELOPE)
-ALL_OPTIONAL = sum(1 << place for place in NULLABLE) | 1 << PRIORITY
-"""The columns that may be absent, a bit each: those that may be null, and the priority, which has a default."""
 _ONE_ID = struct.Struct("16s")
 _INT32 = struct.Struct("<i")
 _INT64 = struct.Struct("<q")
@@ -75,7 +73,7 @@ class Batch:
     when it is first asked for. Who makes a batch vouches for its content, as builders and `decode` do.
     """
 
-    __slots__ = ("_absent", "_created_us", "_kept", "_nbytes", "_records", "_traits", "encoded", "exact", "meta")
+    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_single", "_traits", "encoded", "exact", "meta")
 
     meta: BatchMeta
     exact: bool
@@ -85,7 +83,7 @@ class Batch:
     # One of the two is there, or `encoded` holds a single message that nobody has looked at yet.
     _records: pa.RecordBatch
     _kept: pa.RecordBatch
-    _created_us: int | None
+    _single: Single | None
     _absent: int | None
     _nbytes: int | None
     _traits: Traits | None
@@ -106,7 +104,7 @@ class Batch:
         put(self, "meta", meta)
         put(self, "exact", exact)
         put(self, "encoded", encoded)
-        put(self, "_created_us", None)
+        put(self, "_single", None)
         put(self, "_absent", absent)
         put(self, "_nbytes", None)
         put(self, "_traits", None)
@@ -125,11 +123,12 @@ class Batch:
         return cls(None, meta, absent=absent, exact=exact, kept=kept, encoded=encoded)
 
     @classmethod
-    def unread(cls, encoded: pa.Buffer, meta: BatchMeta, absent: int, *, nbytes: int, created_us: int) -> Batch:
-        """A batch of one message, checked and not opened: Arrow reads it when someone asks for a column."""
-        batch = cls(None, meta, absent=absent, exact=True, encoded=encoded)
-        object.__setattr__(batch, "_nbytes", nbytes)
-        object.__setattr__(batch, "_created_us", created_us)
+    def unread(cls, encoded: pa.Buffer, meta: BatchMeta, single: Single) -> Batch:
+        """A batch of one plain message, known and not opened: Arrow reads it when someone asks for a column."""
+        batch = cls(None, meta, absent=ALL_OPTIONAL, exact=True, encoded=encoded)
+        object.__setattr__(batch, "_single", single)
+        object.__setattr__(batch, "_nbytes", single.nbytes)
+        object.__setattr__(batch, "_traits", PLAIN)
         return batch
 
     @property
@@ -164,7 +163,7 @@ class Batch:
         raise AttributeError(f"a batch is immutable: {name} cannot be deleted")
 
     def __len__(self) -> int:
-        if self._created_us is not None:
+        if self._single is not None:
             return 1
         length: int = (self._records if self._kept is None else self._kept).num_rows
         return length
@@ -203,8 +202,8 @@ class Batch:
     @property
     def first_created_us(self) -> int:
         """When the first message was made; 0 if there is none. Costs the same however many there are."""
-        if self._created_us is not None:
-            return self._created_us
+        if self._single is not None:
+            return self._single.created_us
         column = self.column(CREATED)
         if not len(column):
             return 0
@@ -226,21 +225,29 @@ class Batch:
 
     def with_meta(self, meta: BatchMeta) -> Batch:
         """The same messages under other metadata."""
-        if self._created_us is not None:
-            return Batch.unread(self.encoded, meta, self.absent, nbytes=self.nbytes, created_us=self._created_us)
+        if self._single is not None:
+            return Batch.unread(self.encoded, meta, self._single)
         return Batch(self._records, meta, absent=self._absent, exact=self.exact, kept=self._kept, encoded=self.encoded)
 
     def payloads(self) -> list[bytes]:
+        if self._single is not None:
+            return [self._bytes_at(self._single.payload_at, self._single.payload_bytes)]
         payloads: list[bytes] = self.column(PAYLOAD).to_pylist()
         return payloads
 
     def ids(self) -> list[bytes]:
+        if self._single is not None:
+            return [self._bytes_at(self._single.id_at, 16)]
         column = self.column(ID)
         if not len(column):
             return []
         data = memoryview(column.buffers()[1])[16 * column.offset : 16 * (column.offset + len(column))]
         # A sixth of the time that Arrow's own conversion of fixed-size values takes.
         return [value for (value,) in _ONE_ID.iter_unpack(data)]
+
+    def _bytes_at(self, start: int, length: int) -> bytes:
+        assert self.encoded is not None, "a message that was not opened is there as bytes"
+        return bytes(memoryview(self.encoded)[start : start + length])
 
 
 def offsets_of(column: pa.Array) -> np.ndarray:

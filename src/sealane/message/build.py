@@ -14,7 +14,7 @@ import pyarrow as pa
 from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
 from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import constant_times, kept_schema
-from sealane.message.ids import Stamp, generate_ids, parse_id
+from sealane.message.ids import Stamp, first_id, generate_ids, parse_id
 from sealane.message.limits import Limits
 from sealane.message.schema import (
     COLUMNS,
@@ -34,6 +34,7 @@ from sealane.message.schema import (
     TIME_TYPE,
     TIME_US_MAX,
 )
+from sealane.message.single import SINGLE_BYTES, make_single
 from sealane.message.validation import check_lengths
 
 _BINARY = pa.binary()
@@ -51,6 +52,10 @@ class Row(NamedTuple):
     expires_us: int | None = None
     deliver_at_us: int | None = None
     id: uuid.UUID | str | bytes | None = None
+
+
+_PLAIN = Row(b"")[1:]
+"""What a row has beside its payload if it has nothing else."""
 
 
 def from_payloads(
@@ -92,6 +97,8 @@ def from_payloads(
 def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
     """A batch of messages that differ. Either every row has an id, or none."""
     count = _checked_count(rows, limits)
+    if count == 1 and rows[0][1:] == _PLAIN and type(rows[0].payload) is bytes:
+        return _one_plain(rows[0].payload, stamp, limits)
     payloads, keys, headers, priorities, expires, deliver_at, ids = zip(*rows, strict=True)
     columns = {
         ID: generate_ids(count, stamp),
@@ -126,6 +133,17 @@ def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
     return _finished(columns, meta, limits)
 
 
+def _one_plain(payload: bytes, stamp: Stamp, limits: Limits) -> Batch:
+    """A batch of one message that has only a payload: what most publishes of one message are."""
+    if len(payload) > SINGLE_BYTES:
+        return from_payloads([payload], stamp, limits=limits)
+    _check_payload_length(payload, limits)
+    encoded, single = make_single(first_id(stamp), payload, stamp.created_us)
+    if single.nbytes > limits.batch_bytes_max:
+        raise LimitExceeded("batch", limits.batch_bytes_max, single.nbytes, setting="limits.batch_bytes_max")
+    return Batch.unread(pa.py_buffer(encoded), DEFAULT_META, single)
+
+
 def _finished(columns: dict[int, pa.Array], meta: BatchMeta, limits: Limits) -> Batch:
     """The batch with the columns that were made; the others say nothing."""
     absent = sum(1 << place for place in range(COLUMNS) if place not in columns)
@@ -152,8 +170,7 @@ def _payload_column(payloads: Sequence[bytes], rows: int, limits: Limits) -> pa.
         _check_payload_types(payloads)
     if rows == 1:
         payload = bytes(payloads[0])
-        if len(payload) > limits.payload_bytes_max:
-            raise LimitExceeded("payload", limits.payload_bytes_max, len(payload), setting="limits.payload_bytes_max")
+        _check_payload_length(payload, limits)
         return _one_value(payload)
     column = pa.array(payloads, _BINARY)
     if isinstance(column, pa.ChunkedArray):
@@ -161,6 +178,11 @@ def _payload_column(payloads: Sequence[bytes], rows: int, limits: Limits) -> pa.
         raise LimitExceeded("batch", limits.batch_bytes_max, column.nbytes, setting="limits.batch_bytes_max")
     check_lengths(column, "payload", limits.payload_bytes_max)
     return column
+
+
+def _check_payload_length(payload: bytes, limits: Limits) -> None:
+    if len(payload) > limits.payload_bytes_max:
+        raise LimitExceeded("payload", limits.payload_bytes_max, len(payload), setting="limits.payload_bytes_max")
 
 
 def _one_value(value: bytes) -> pa.Array:

@@ -18,11 +18,11 @@ import msgspec
 import pyarrow as pa
 
 from sealane.errors import FormatTooNew, InvalidBatch, LimitExceeded
-from sealane.message.batch import ALL_OPTIONAL, DEFAULT_META, Batch, BatchMeta
+from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import kept_places, kept_schema
 from sealane.message.ipc_message import inspect, misfit, nulls_claimed
 from sealane.message.limits import Limits
-from sealane.message.schema import HEADERS, SCHEMA, SCHEMA_VERSION
+from sealane.message.schema import ALL_OPTIONAL, HEADERS, SCHEMA, SCHEMA_VERSION
 from sealane.message.single import check_single
 from sealane.message.validation import check_messages, check_structure, first_line
 
@@ -87,7 +87,7 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
     if absent == ALL_OPTIONAL and body.address % 8 == 0:
         single = check_single(memoryview(body).cast("B"), limits)
         if single is not None:
-            return Batch.unread(body, meta, absent, nbytes=single.nbytes, created_us=single.created_us)
+            return Batch.unread(body, meta, single)
     records = _read_foreign(body, absent, limits)
     check_structure(records)
     batch = Batch.of_kept(records, meta, absent, exact=True, encoded=body)

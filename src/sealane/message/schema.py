@@ -35,3 +35,7 @@ ID, KEY, PAYLOAD, HEADERS, PRIORITY, CREATED, EXPIRES, DELIVER_AT, ENVELOPE = ra
 """Places of the columns: looking one up by number costs a third of looking it up by name."""
 
 COLUMNS = 9
+
+NULLABLE = (KEY, HEADERS, EXPIRES, DELIVER_AT, ENVELOPE)
+ALL_OPTIONAL = sum(1 << place for place in NULLABLE) | 1 << PRIORITY
+"""The columns that may be absent, a bit each: those that may be null, and the priority, which has a default."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from sealane.errors import InvalidBatch, InvalidMessage, SealaneError
+from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded, SealaneError
 from sealane.message import Batch, Limits, Row, Stamp, codec, decode, encode, from_rows
 from sealane.message.schema import TIME_US_MAX
+from sealane.message.single import SINGLE_BYTES
 
 LIMITS = Limits()
 
@@ -46,6 +47,24 @@ def test_a_single_message_reads_the_same_either_way(monkeypatch: pytest.MonkeyPa
     assert encode(quick) == encode(general) == data
     assert encode(quick.slice(0, 1)) == data
     assert len(quick.slice(0, 0)) == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 100, 4096, SINGLE_BYTES])
+def test_a_single_message_is_made_as_arrow_would_make_it(size: int):
+    payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    made = one(payload)
+    assert made.encoded is not None, "it was made without Arrow"
+    by_arrow = made.records.select(["id", "payload", "created"]).serialize()
+    assert made.encoded.equals(by_arrow)
+    assert (made.payloads(), made.ids()) == (made.records.column("payload").to_pylist(), made.column(0).to_pylist())
+
+
+def test_a_single_payload_too_long_is_refused_by_its_limit():
+    for size in (101, SINGLE_BYTES + 1):
+        with pytest.raises(LimitExceeded, match="payload"):
+            from_rows([Row(bytes(size))], Stamp(0, bytes(16)), limits=Limits(payload_bytes_max=100))
+    with pytest.raises(LimitExceeded, match="batch"):
+        from_rows([Row(bytes(100))], Stamp(0, bytes(16)), limits=Limits(batch_bytes_max=131))
 
 
 @pytest.mark.parametrize("fields", [{"key": b"k"}, {"headers": {"a": "b"}}, {"priority": 7}, {"expires_us": 5}])

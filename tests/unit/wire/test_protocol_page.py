@@ -13,7 +13,8 @@ from sealane.delivery.config import SubscriptionConfig
 from sealane.doors.native.commands import TRANSACTION_BATCHES_MAX
 from sealane.doors.native.connection import CONSUMERS_MAX, IDENTITY_CHARS_MAX
 from sealane.message import SCHEMA, Limits, decode
-from sealane.message.batch import ALL_OPTIONAL, BatchMeta
+from sealane.message.batch import BatchMeta
+from sealane.message.schema import ALL_OPTIONAL
 from sealane.node.session import PRODUCER_BYTES_MAX
 from sealane.wire import messages as wire
 from sealane.wire.connection import CALLS_OPEN_MAX, Connection, State
