@@ -28,6 +28,9 @@ HELLO_BYTES_MAX = 16 << 10
 DIRECT_BYTES = 16 << 10
 """A frame longer than this is received into memory of its own, without a copy; shorter ones are copied out of the
 shared buffer, so that a message of 100 bytes does not keep a whole buffer alive."""
+JOINED_BYTES = 64 << 10
+"""A frame up to this length is sent as one piece: a copy costs less than a second call into the kernel, which wakes
+its receiver for half a frame too."""
 SCRATCH_BYTES = 256 << 10
 """Received at once into the buffer that all connections of a loop share."""
 
@@ -137,12 +140,14 @@ def _open(whole: memoryview) -> Frame:
 
 
 def frame(header: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
-    """The pieces of a frame, to be written one after another; the body's are not copied.
-
-    Without a body it is one piece.
-    """
+    """The pieces of a frame, to be written one after another. A long body is not copied; a short frame is one piece."""
     if not body:
         return [PREFIX.pack(len(header), len(header)) + header]
     padding = -len(header) % ALIGNMENT
     length = len(header) + padding + sum(memoryview(piece).nbytes for piece in body)
-    return [PREFIX.pack(length, len(header)) + header + PADDING[padding], *body]
+    return joined([PREFIX.pack(length, len(header)) + header + PADDING[padding], *body], length)
+
+
+def joined(pieces: list[Buffer], length: int) -> list[Buffer]:
+    """The same in one piece, if they are short."""
+    return [b"".join(pieces)] if length <= JOINED_BYTES and len(pieces) > 1 else pieces

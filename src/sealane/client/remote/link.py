@@ -13,7 +13,7 @@ from sealane.errors import LimitExceeded, SealaneError, Unavailable
 from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import CODES, error_of
-from sealane.wire.frames import Buffer
+from sealane.wire.frames import Buffer, joined
 from sealane.wire.messages import Deliver, Ended, Goodbye, Hello, Note, Ping, Pong, Progress, Refused, Revoke, Welcome
 
 UNSENT_BYTES_MAX = 2 << 20
@@ -177,7 +177,8 @@ class Link(asyncio.BufferedProtocol):
             self._flushing.cancel()
             self._flushing = None
         if self._out:
-            pieces, self._out, self._out_bytes = self._out, [], 0
+            pieces = joined(self._out, self._out_bytes)
+            self._out, self._out_bytes = [], 0
             self._send(pieces)
 
     def _send(self, pieces: list[Buffer]) -> None:

@@ -17,7 +17,7 @@ from sealane.node.session import Session
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import INTERNAL, fault_of
-from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, Buffer
+from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, JOINED_BYTES, Buffer, joined
 from sealane.wire.messages import (
     PROTOCOL_VERSION,
     Attach,
@@ -63,8 +63,11 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_closing_since",
         "_consumers",
         "_door",
+        "_flushing",
         "_intake",
         "_number",
+        "_out",
+        "_out_bytes",
         "_over",
         "_requests",
         "_room",
@@ -86,6 +89,11 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._over: dict[int, NativeConsumer] = {}
         """The last that were forgotten: late answers find out from them what became of their messages."""
         self._requests = Requests(self, self._intake)
+        self._out: list[Buffer] = []
+        """Said and not sent yet."""
+        self._out_bytes = 0
+        self._flushing: asyncio.Handle | None = None
+        """There once something was sent in this pass of the event loop."""
         self._writing_paused = False
         self._room: asyncio.Future[None] | None = None
         """Done when writing is no longer paused, or the connection gone; there if someone waits for it."""
@@ -134,6 +142,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._wire.state = State.CLOSED
+        self._flush()
         self._make_room()
         self._intake.close()
         self._requests.cut_short()
@@ -145,7 +154,29 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     # --- speaking -----------------------------------------------------------------------------------------------------
 
-    def _write(self, pieces: Sequence[Buffer]) -> None:
+    def _write(self, pieces: list[Buffer]) -> None:
+        """What is said first within a pass of the event loop goes out at once, and the rest of that pass together: each
+        send is a call into the kernel, and wakes the peer.
+        """
+        if self._flushing is None:
+            self._flushing = self._door.call_soon(self._flush)
+            self._send(pieces, sum(map(len, pieces)))
+            return
+        self._out.extend(pieces)
+        self._out_bytes += sum(map(len, pieces))
+        if self._out_bytes > JOINED_BYTES:
+            self._flush()  # The transport knows whether that is too much.
+
+    def _flush(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._out:
+            pieces, length = joined(self._out, self._out_bytes), self._out_bytes
+            self._out, self._out_bytes = [], 0
+            self._send(pieces, length)
+
+    def _send(self, pieces: list[Buffer], length: int) -> None:
         transport = self._transport
         if transport is None or transport.is_closing() or not pieces:
             return
@@ -153,7 +184,7 @@ class NativeConnection(asyncio.BufferedProtocol):
             transport.writelines(pieces[:-1])
         # Early releases of Python 3.12 and 3.13 forget in `writelines` to tell that writing is paused; `write` tells.
         transport.write(pieces[-1])
-        self._door.sent_bytes += sum(map(len, pieces))
+        self._door.sent_bytes += length
         if self._writing_paused and transport.get_write_buffer_size() > 2 * self._door.settings.unsent_bytes_max:
             # Consumers are paused already: this client asks, and does not listen to the answers.
             self._intake.hold("unsent")
@@ -215,6 +246,7 @@ class NativeConnection(asyncio.BufferedProtocol):
             return
         if self._wire.state is not State.CLOSED:
             self._write(self._wire.say(Goodbye(code, text), now=self._door.clock()))
+        self._flush()
         self._transport.close()
 
     def abort(self) -> None:
@@ -239,7 +271,8 @@ class NativeConnection(asyncio.BufferedProtocol):
                 self.abort()
             return
         try:
-            self._write(self._wire.tick(now, deaf=deaf or self._intake.was_paused))
+            if due := self._wire.tick(now, deaf=deaf or self._intake.was_paused):
+                self._write(due)
         except ProtocolError as error:
             self.part(error)
             if error.code == "silent":
@@ -311,6 +344,7 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def _goodbye(self, goodbye: Goodbye) -> None:
         if self._wire.state is State.CLOSED and self._transport is not None:
+            self._flush()
             self._transport.close()
 
     # --- consumers ----------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ class NativeDoor:
         self.supervisor = gate.supervisor
         self.refused = gate.refused
         self.clock: Callable[[], float] = clock or asyncio.get_running_loop().time
+        self.call_soon = asyncio.get_running_loop().call_soon
         self.scratch = new_scratch()
         self.budget = Budget(settings.in_flight_bytes_total_max)
         self.received_bytes = 0
