@@ -1,11 +1,20 @@
-"""A figure: what was measured, how much was asked for, and on which way it was found."""
+"""A figure: what was measured, on what, how much of it is asked for, and every round it was found by."""
 
 from __future__ import annotations
 
-import json
+import bisect
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
+
+SEALANE = "sealane"
+
+KEPT_PERCENTS = tuple(
+    [float(percent) for percent in range(90)]
+    + [round(100 - 10 ** (1 - step / 20), 4) for step in range(61)]  # From 90 to 99.99, evenly on a log axis.
+    + [100.0]
+)
+"""The percentiles that are kept of a distribution: enough to draw it, its tail most finely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +29,18 @@ class Figure:
     """What it should be at least (or at most, if less is better)."""
     less_is_better: bool = False
     notes: dict[str, str] = field(default_factory=dict)
+    system: str = SEALANE
+    """Who was measured: Sealane, or the name of a peer."""
+    work: str = ""
+    """Figures of the same work and part, on different systems, may be compared."""
+    part: str = ""
+    """Which of the values that a work has: a rate, or one of several percentiles."""
+    samples: tuple[float, ...] = ()
+    """A distribution at `KEPT_PERCENTS`, or a course over time; empty where the rounds say it all."""
+    foreign: tuple[float, ...] = ()
+    """Of all processor time that was used, the share that others used, in each round."""
+    run: str = ""
+    """The moment (UTC) of the run that it comes from: only rounds of one run are like and like."""
 
     @property
     def reached(self) -> bool | None:
@@ -27,39 +48,28 @@ class Figure:
             return None
         return self.value <= self.reach if self.less_is_better else self.value >= self.reach
 
-
-def write_report(
-    directory: Path, name: str, command: str, facts: dict[str, str], figures: Sequence[Figure], remarks: str = ""
-) -> Path:
-    """A Markdown table for people and the raw numbers for programs, side by side."""
-    directory.mkdir(parents=True, exist_ok=True)
-    raw = {"command": command, "machine": facts, "figures": [asdict(figure) for figure in figures]}
-    (directory / f"{name}.json").write_text(json.dumps(raw, indent=2) + "\n")
-    lines = [
-        f"# {name}",
-        "",
-        f"Made by `{command}`.",
-        "",
-        "| what | figure | reach | | rounds | notes |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [_row(figure) for figure in figures]
-    lines += ["", "| machine | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())]
-    if remarks:
-        lines += ["", remarks]
-    report = directory / f"{name}.md"
-    report.write_text("\n".join(lines) + "\n")
-    return report
+    @property
+    def is_sealane(self) -> bool:
+        return self.system == SEALANE
 
 
-def _row(figure: Figure) -> str:
-    sign = "≤" if figure.less_is_better else "≥"
-    reach = "" if figure.reach is None else f"{sign} {_number(figure.reach)}"
-    verdict = {None: "", True: "reached", False: "**short**"}[figure.reached]
-    rounds = ", ".join(_number(value) for value in figure.rounds)
-    notes = "; ".join(f"{key} {value}" for key, value in figure.notes.items())
-    return f"| {figure.name} | {_number(figure.value)} {figure.unit} | {reach} | {verdict} | {rounds} | {notes} |"
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """The smallest value that at least so many per cent of them do not exceed. There must be at least one."""
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
+def thinned(values: Sequence[float]) -> tuple[float, ...]:
+    """A distribution in as few numbers as drawing it takes: its values at `KEPT_PERCENTS`."""
+    ordered = sorted(values)
+    return tuple(round(percentile(ordered, percent), 4) for percent in KEPT_PERCENTS) if ordered else ()
+
+
+def at_percent(samples: Sequence[float], percent: float) -> float:
+    """Of a thinned distribution, the value at the nearest percentile that was kept and is not below."""
+    return samples[min(bisect.bisect_left(KEPT_PERCENTS, percent), len(KEPT_PERCENTS) - 1)]
+
+
+def number(value: float) -> str:
+    """As much of a number as matters to a reader."""
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 else f"{value:,.1f}" if size >= 10 else f"{value:,.2f}"

@@ -1,0 +1,72 @@
+"""A work: something that can be measured, in parts that each give one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bench.peers.peer import Peer
+
+Amounts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One value that each round of a work has."""
+
+    name: str
+    title: str
+    """What it is, with the amounts of the work in it: `{count:,} messages`."""
+    unit: str
+    reach: float | None = None
+    """At least this, or at most where less is better."""
+    less_is_better: bool = False
+    ratio_reach: float | None = None
+    """At least so many times the best durable peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one round told: a value for each part, by its name."""
+
+    values: Mapping[str, float]
+    distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """All single measurements behind a part's value; those of all rounds are put together and kept thinned."""
+    courses: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """A part's course over time, a value each second; that of the last round is kept."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something to measure on Sealane, and maybe on its peers."""
+
+    name: str
+    group: str
+    """The file in `bench/results` that it is told in."""
+    parts: tuple[Part, ...]
+    measure: Callable[[Path, Amounts], Reading]
+    """One round on Sealane, in an empty directory."""
+    amounts: Amounts
+    quick: Amounts = field(default_factory=dict)
+    """What is less when it must be quick."""
+    beside: Callable[[Peer, str, Amounts], Reading] | None = None
+    """The same on a peer that runs at an address; None where peers have nothing alike."""
+    rounds_max: int = 100
+    seconds: float = 5.0
+    """About how long a round takes, to foretell the end of a run."""
+    quick_seconds: float = 2.0
+
+    def amounts_for(self, quick: bool) -> dict[str, Any]:
+        return {**self.amounts, **(self.quick if quick else {})}
+
+    def titled(self, part: Part, amounts: Amounts) -> str:
+        return part.title.format(**amounts)
+
+    @property
+    def title(self) -> str:
+        """What its first part says, with its full amounts."""
+        return self.titled(self.parts[0], self.amounts)
