@@ -56,12 +56,11 @@ class Growth:
 
     def medians(self, name: str) -> tuple[float, float]:
         """Of the empty node's rounds, and of the grown one's."""
-        return statistics.median(each[name] for each in self.empty), statistics.median(
-            each[name] for each in self.grown
-        )
+        empty, grown = (statistics.median(each[name] for each in rounds) for rounds in (self.empty, self.grown))
+        return empty, grown
 
     def share_lost(self, name: str) -> float:
-        """How much worse the grown node is: 0.1 is a tenth fewer messages a second, or a tenth longer; below 0, better."""
+        """How much worse the grown node is: 0.1 is a tenth fewer messages a second, or a tenth longer."""
         empty, grown = self.medians(name)
         return grown / empty - 1 if COSTS[name] == "ms" else 1 - grown / empty
 
