@@ -8,12 +8,13 @@ and here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from sealane.engine.watch import EngineWatch
 from sealane.message import Batch
+from sealane.prompt import Prompt
 
 
 class PartitionKey(NamedTuple):
@@ -114,12 +115,12 @@ class Engine(Protocol):
         """Make the caller the owner, under a new and higher epoch; earlier owners are fenced from here on."""
         ...
 
-    def commit(self, appends: Sequence[Append]) -> Awaitable[None]:
+    def commit(self, appends: Sequence[Append]) -> Prompt[None]:
         """Append all or nothing.
 
         Order is fixed by the call, not by the await: of two commits called one after the other, the first lands first.
         Checks (epoch, offsets, room) raise from the call itself: `Fenced`, `OffsetMismatch`, `StorageFull`,
-        `StorageFailed`. The awaitable resolves when the appends are durable and readable. If it raises, whether
+        `StorageFailed`. The future resolves when the appends are durable and readable. If it raises, whether
         they happened is unknown until the partition is opened again.
         """
         ...

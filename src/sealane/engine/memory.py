@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
 from sealane.engine.watch import EngineWatch
 from sealane.errors import Closed, Fenced, OffsetMismatch, StorageError, StorageFull, VersionMismatch
+from sealane.prompt import Prompt
 
 
 class _Logs:
@@ -69,7 +70,7 @@ class MemoryEngine:
         self._names: list[str] = []
         self._versions = 0
         self._closed = False
-        self._done: asyncio.Future[None] | None = None
+        self._done: Prompt[None] | None = None
 
     @property
     def atomic_across_partitions(self) -> bool:
@@ -88,7 +89,7 @@ class MemoryEngine:
         logs.epoch = self._epochs
         return Opened(logs.epoch, logs.start, logs.end, logs.journal_start, logs.journal_end)
 
-    def commit(self, appends: Sequence[Append]) -> Awaitable[None]:
+    def commit(self, appends: Sequence[Append]) -> Prompt[None]:
         self._check_open()
         added = self._check(appends)
         # A commit never seems to be earlier than the one before it, whatever the clock does.
@@ -105,7 +106,7 @@ class MemoryEngine:
                 logs.journal.append(append.journal)
         self._bytes_used += added
         if self._done is None or self._done.get_loop() is not asyncio.get_running_loop():
-            self._done = asyncio.get_running_loop().create_future()
+            self._done = Prompt(loop=asyncio.get_running_loop())
             self._done.set_result(None)
         return self._done
 

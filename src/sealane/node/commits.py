@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sealane.delivery.events import Event, Published
 from sealane.delivery.partition import Publication
 from sealane.engine import Append, Engine
+from sealane.prompt import Prompt
 
 if TYPE_CHECKING:
     from sealane.node.owner import PartitionOwner
@@ -44,7 +45,7 @@ def stage(owner: PartitionOwner, publication: Publication | None = None, planned
     return Staged(owner, append, planned, riding, publication.base + len(publication.batch))
 
 
-def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[None]:
+def commit_together(engine: Engine, shares: Sequence[Staged]) -> Prompt[None]:
     """Commit all of the shares or none. Nothing has changed if this raises.
 
     The future resolves when they are durable and visible; it outlives a cancelled caller (await it shielded).
@@ -53,7 +54,7 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
     try:
         for share in shares:
             share.owner.check()
-        durable = asyncio.ensure_future(engine.commit([share.append for share in shares]))
+        durable = engine.commit([share.append for share in shares])
     except BaseException:
         for share in shares:
             share.owner.put_waiting_back(share.riding)
@@ -66,7 +67,7 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
         shares[0].owner.supervisor.stop("commit", error, **shares[0].owner.fields)
         raise
 
-    def finished(outcome: asyncio.Future[None]) -> None:
+    def finished(outcome: Prompt[None]) -> None:
         error = None if outcome.cancelled() else outcome.exception()
         try:
             for share in shares:
@@ -79,8 +80,5 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> asyncio.Future[
         except Exception as crash:
             shares[0].owner.supervisor.stop("commit", crash, **shares[0].owner.fields)
 
-    if durable.done():
-        finished(durable)
-    else:
-        durable.add_done_callback(finished)
+    durable.when_done(finished)
     return durable

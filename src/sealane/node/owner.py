@@ -34,6 +34,7 @@ from sealane.node.supervision import Backoff, Supervisor
 from sealane.node.ticking import Ticker
 from sealane.node.topic_config import TopicConfig
 from sealane.node.witness import Witness
+from sealane.prompt import Prompt
 
 log = get_log("sealane.node")
 
@@ -73,7 +74,7 @@ class PartitionOwner:
         self._snapshot_bytes = 0
         self._waiting: list[Event] = []
         self._handed_back: list[Event] = []
-        self._last_commit: asyncio.Future[None] | None = None
+        self._last_commit: Prompt[None] | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_at = float("inf")
         self.ticker = Ticker(self)
@@ -173,7 +174,6 @@ class PartitionOwner:
             if self._last_commit is None:
                 raise StorageFailed(f"{self.key}: offset {end - 1} was never committed")
             await asyncio.shield(self._last_commit)
-            await asyncio.sleep(0)  # Its other callbacks, which make it visible, may not have run yet.
 
     def check(self) -> None:
         """Raise if this partition cannot take commands."""
@@ -210,7 +210,7 @@ class PartitionOwner:
         entry = encode_events(events) if events else None
         return Append(self.key, self._epoch, batch, base, entry, self._journal_end)
 
-    def accepted(self, append: Append, planned: Sequence[Event], durable: asyncio.Future[None]) -> None:
+    def accepted(self, append: Append, planned: Sequence[Event], durable: Prompt[None]) -> None:
         """The engine has the commit in its order: let it take effect."""
         self._last_commit = durable
         if append.batch is not None:
@@ -256,7 +256,7 @@ class PartitionOwner:
         self._handed_back, self._waiting = [], []
         return unsure
 
-    def commit(self, share: Staged) -> asyncio.Future[None]:
+    def commit(self, share: Staged) -> Prompt[None]:
         return commit_together(self.engine, [share])
 
     async def flush(self) -> None:
@@ -304,7 +304,7 @@ class PartitionOwner:
         if not self._waiting or self.error or self.engine.failure or self.supervisor.failure or self._failed_commit():
             return
         try:
-            self.commit(stage(self)).add_done_callback(_consume_exception)
+            self.commit(stage(self)).when_done(_consume_exception)
         except StorageFull as error:
             log.warning("events wait for room on disk", **self.fields, count=len(self._waiting), reason=str(error))
         except StorageFailed as error:
@@ -337,7 +337,7 @@ class PartitionOwner:
             if not outcome.cancelled() and outcome.exception() is None and not self._closed:
                 self.supervisor.spawn("journal trim", self._trim_journal(at), **self.fields)
 
-        durable.add_done_callback(trim)
+        durable.when_done(trim)
 
     async def _trim_journal(self, before: int) -> None:
         try:

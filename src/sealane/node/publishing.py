@@ -13,6 +13,7 @@ from sealane.node.commits import commit_together, stage
 from sealane.node.owner import PartitionOwner
 from sealane.node.receipts import Receipts, Share
 from sealane.node.topics import Topic
+from sealane.prompt import Prompt
 from sealane.routing.partitioning import split_by_partition
 
 Spread = list[tuple[PartitionOwner, Share, Batch]]
@@ -45,7 +46,7 @@ class Publishing:
 
     receipts: list[Receipts]
     """One for each target; true once it is durable."""
-    commit: asyncio.Future[None] | None
+    commit: Prompt[None] | None
     """None: everything was here before."""
     repeats: list[tuple[PartitionOwner, int]]
     """What was here before, and may itself not be durable yet: durable when the partition is up to that offset."""

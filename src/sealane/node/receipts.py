@@ -69,6 +69,8 @@ class Receipts(Sequence[Receipt]):
     def __getitem__(self, index: int | slice) -> Receipt | list[Receipt]:
         if isinstance(index, slice):
             return list(self)[index]
+        if len(self._batch) == 1 and index in (0, -1):
+            return self._only()
         row = range(len(self))[index]
         for share in self._shares:
             place = row if share.rows is None else int(np.searchsorted(share.rows, row))
@@ -76,6 +78,11 @@ class Receipts(Sequence[Receipt]):
                 identity = self._batch.records.column("id")[row].as_py()
                 return Receipt(identity, share.partition, share.offsets[place])
         raise IndexError(index)
+
+    def _only(self) -> Receipt:
+        """Of one message, whose batch nobody has opened and need not for this."""
+        [identity], [share] = self._batch.ids(), self._shares
+        return Receipt(identity, share.partition, share.offsets[0])
 
     def __iter__(self) -> Iterator[Receipt]:
         ids = self._batch.ids()

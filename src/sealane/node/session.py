@@ -29,6 +29,7 @@ from sealane.node.starts import Start
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus, node_status
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
+from sealane.prompt import Prompt
 from sealane.routing.exchanges import Exchange, ExchangeKind
 
 PRODUCER_BYTES_MAX = 64
@@ -41,7 +42,7 @@ class Session:
     def __init__(self, node: Node, principal: Principal) -> None:
         self._node = node
         self.principal = principal
-        self._in_line: dict[str, list[tuple[Batch, asyncio.Future[Receipts]]]] = {}
+        self._in_line: dict[str, list[tuple[Batch, Prompt[Receipts]]]] = {}
         """By topic: publishes that wait for the topic to be made, in their order."""
         self._making: set[asyncio.Task[None]] = set()
 
@@ -74,12 +75,12 @@ class Session:
             raise InvalidBatch(f"its producer id has {len(meta.producer)} bytes, the limit is {PRODUCER_BYTES_MAX}")
         return batch
 
-    def publish(self, topic: str, batch: Batch) -> asyncio.Future[Receipts]:
+    def publish(self, topic: str, batch: Batch) -> Prompt[Receipts]:
         """Hand the batch over in this moment: batches for one topic are stored in the order of these calls.
 
         The future resolves when every message is durable; refusals come through it too.
         """
-        durable: asyncio.Future[Receipts] = asyncio.get_running_loop().create_future()
+        durable: Prompt[Receipts] = Prompt(loop=asyncio.get_running_loop())
         try:
             name = self._allow("publish", topic)
         except Exception as error:
@@ -95,7 +96,7 @@ class Session:
             making.add_done_callback(self._making.discard)
         return durable
 
-    def _start_publish(self, name: str, batch: Batch, durable: asyncio.Future[Receipts]) -> bool:
+    def _start_publish(self, name: str, batch: Batch, durable: Prompt[Receipts]) -> bool:
         """Hand the batch over, and let `durable` hear of it. False if there is no such topic."""
         try:
             publishing = self._node.start_publish(name, batch)
@@ -115,10 +116,11 @@ class Session:
             else:
                 durable.set_exception(error)
 
-        commit = publishing.commit
-        if commit is None or publishing.repeats:
-            commit = asyncio.get_running_loop().create_task(publishing.durable(), name="repeated publish")
-        commit.add_done_callback(landed)
+        if publishing.commit is not None and not publishing.repeats:
+            publishing.commit.when_done(landed)
+        else:
+            again = asyncio.get_running_loop().create_task(publishing.durable(), name="repeated publish")
+            again.add_done_callback(landed)
         return True
 
     async def _make_topic(self, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,6 +15,7 @@ from sealane.engine.memory import MemoryEngine
 from sealane.errors import StorageFull
 from sealane.node import Node
 from sealane.node.surroundings import Surroundings
+from sealane.prompt import Prompt
 
 
 class Refusing(MemoryEngine):
@@ -22,15 +23,12 @@ class Refusing(MemoryEngine):
 
     refuse = False
 
-    def commit(self, appends: Sequence[Append]) -> Awaitable[None]:
+    def commit(self, appends: Sequence[Append]) -> Prompt[None]:
         if not self.refuse:
             return super().commit(appends)
-
-        async def refused() -> None:
-            await asyncio.sleep(0)
-            raise StorageFull(100, 100)
-
-        return refused()
+        refused: Prompt[None] = Prompt()
+        asyncio.get_running_loop().call_soon(refused.set_exception, StorageFull(100, 100))
+        return refused
 
 
 async def published_once_there_is_room(lane: Lane, payload: bytes) -> sealane.Receipt:

@@ -13,6 +13,7 @@ from sealane.doors.native.intake import REQUEST_BYTES, Intake
 from sealane.doors.native.outgoing import placed_shares
 from sealane.errors import Closed, SealaneError, Unavailable
 from sealane.node.receipts import Receipts
+from sealane.prompt import Prompt
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import Fault, error_of, fault_of
 from sealane.wire.messages import Attach, Publish, Published, Request
@@ -77,13 +78,10 @@ class Requests:
             return
         cost = len(body) + REQUEST_BYTES
         self._intake.begin(cost)
-        durable = session.publish(request.topic, batch)
-        if durable.done():
-            self._published(request, cost, durable)  # Refused, and known before what follows it is looked at.
-        else:
-            durable.add_done_callback(partial(self._published, request, cost))
+        # A refusal is known before what follows it is looked at.
+        session.publish(request.topic, batch).when_done(partial(self._published, request, cost))
 
-    def _published(self, request: Publish, cost: int, durable: asyncio.Future[Receipts]) -> None:
+    def _published(self, request: Publish, cost: int, durable: Prompt[Receipts]) -> None:
         self._intake.end(cost)
         error = Closed("the node closed") if durable.cancelled() else durable.exception()
         if error is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from sealane.engine.local.writer import GroupWriter, Landed, Pending
 from sealane.engine.watch import EngineWatch
 from sealane.errors import Closed, Fenced, StorageError, StorageFailed, StorageFull
 from sealane.log import get_log
+from sealane.prompt import Prompt
 from sealane.security.sealing import Sealer
 
 _log = get_log("sealane.engine")
@@ -181,7 +182,7 @@ class LocalEngine:
             logs.sealed = sealed
         return logs.opened(epoch)
 
-    def commit(self, appends: Sequence[Append]) -> Awaitable[None]:
+    def commit(self, appends: Sequence[Append]) -> Prompt[None]:
         if self._failure is not None or self._closing is not None:
             self._check_writable()
         logs = [self._owned(append) for append in appends]
@@ -202,7 +203,7 @@ class LocalEngine:
             logs[0].reserve(appends[0])
         else:
             _reserve_all(logs, appends)
-        done: asyncio.Future[None] = self._loop.create_future()
+        done: Prompt[None] = Prompt(loop=self._loop)
         self._group.submit(Pending(appends, logs, size, done))
         return done
 

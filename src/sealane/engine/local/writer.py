@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from sealane.engine.local.partition import PartitionLogs
 from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED, Bytes, Entry
 from sealane.engine.local.wal import Segment, Wal
 from sealane.message import encode
+from sealane.prompt import Prompt
 from sealane.security.sealing import Sealer
 
 
@@ -21,9 +21,7 @@ class Pending:
 
     __slots__ = ("appends", "done", "logs", "size")
 
-    def __init__(
-        self, appends: Sequence[Append], logs: Sequence[PartitionLogs], size: int, done: asyncio.Future[None]
-    ) -> None:
+    def __init__(self, appends: Sequence[Append], logs: Sequence[PartitionLogs], size: int, done: Prompt[None]) -> None:
         self.appends = appends
         self.logs = logs
         self.size = size
