@@ -91,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         works = chosen_works(asked.only or compare.WORKS)
         rounds = asked.rounds or COMPARE_ROUNDS
-        return compare.main(*asked.compare, works, rounds, asked.quick, asked.directory, asked.json, console)
+        first, second = asked.compare
+        return compare.main(first, second, works, rounds, asked.quick, asked.directory, asked.json, console)
     if asked.flame or asked.profile:
         from bench import flames
 

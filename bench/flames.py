@@ -24,7 +24,8 @@ from bench import one_round
 from bench.running import empty_directory
 from bench.trees import ROOT, python
 from bench.work import Work
-from bench.works import PROFILED, WORKS
+from bench.works import WORKS
+from bench.works.in_process import PROFILED
 
 SAMPLES_PER_SECOND = 250
 LOOK_SECONDS = 0.02

@@ -1,13 +1,14 @@
 """One round of a work in a process of its own: `python -m bench.one_round WORK DIRECTORY quick|full`.
 
-It ends with a line of JSON. Whatever `sealane` this process imports is what is measured, in the node and the clients too
-that it starts; the line says which one that was.
+It ends with a line of JSON. Whatever `sealane` this process imports is measured, in the node and the clients that it
+starts too; the line says which one that was.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,8 @@ def main() -> None:
     work = WORKS[name]
     packages = [str(Path(sealane.__file__).parent), str(Path(imported_by_children()).parent)]
     reading = work.measure(Path(directory), work.amounts_for(quick == "quick"))
-    print(json.dumps({"values": dict(reading.values), "packages": packages}))
+    values = {part.name: statistics.median(found) for part in work.parts if (found := reading.of(part.name))}
+    print(json.dumps({"values": values, "packages": packages}))
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def _tail(percent: float) -> float:
 
 def growth(path: Path, results: Results) -> bool:
     """Each cost with much in the node, relative to the same with nothing, and the band of a tenth that it may take."""
-    found = [figure for figure in results.figures if figure.work == "growth" and figure.reach is not None]
+    found = [figure for figure in results.figures if figure.work.startswith("growth-") and figure.reach is not None]
     if not found:
         return False
     with canvas(path, 1, 8.6, 1.5 + 0.36 * len(found)) as (axis,):

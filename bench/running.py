@@ -139,7 +139,7 @@ def figures_of(work: Work, system: str, course: Course, amounts: dict[str, Any],
     figures = []
     notes = dict(course.readings[-1].notes)
     for part in work.parts:
-        values = tuple(reading.values[part.name] for reading in course.readings if part.name in reading.values)
+        values = tuple(value for reading in course.readings for value in reading.of(part.name))
         if not values:
             continue
         together = [each for reading in course.readings for each in reading.distributions.get(part.name, ())]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bench.peers.peer import Peer
 
 Amounts = Mapping[str, Any]
+MESSAGE_RATE = "msg/s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,15 @@ class Reading:
     """All single measurements behind a part's value; those of all rounds are put together and kept thinned."""
     courses: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """A part's course over time, a value each second; that of the last round is kept."""
+    rounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Values of a part where the work has rounds of its own."""
     notes: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, part: str) -> tuple[float, ...]:
+        """The values of a part: one, or as many as there were rounds inside; none where it was not measured."""
+        return (
+            tuple(self.rounds[part]) if part in self.rounds else tuple(v for k, v in self.values.items() if k == part)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +79,9 @@ class Work:
     def title(self) -> str:
         """What its first part says, with its full amounts."""
         return self.titled(self.parts[0], self.amounts)
+
+
+def inner_directory(path: Path, name: str) -> Path:
+    """An empty directory inside one, where a work needs several."""
+    (path / name).mkdir()
+    return path / name

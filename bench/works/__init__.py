@@ -1,0 +1,14 @@
+"""Every work that can be measured, by name, with its amounts and what is asked of it."""
+
+from __future__ import annotations
+
+from bench.works.growth import GROWTH
+from bench.works.in_process import IN_PROCESS
+from bench.works.latency import LATENCY
+from bench.works.many import MANY
+from bench.works.space import SPACE
+from bench.works.wire import WIRE
+
+WORKS = {work.name: work for work in (*WIRE, *LATENCY, *MANY, *SPACE, *GROWTH, *IN_PROCESS)}
+GROUPS = tuple(dict.fromkeys(work.group for work in WORKS.values()))
+BESIDE_PEERS = tuple(work for work in WORKS.values() if work.beside is not None)
