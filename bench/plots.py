@@ -95,7 +95,9 @@ def canvas(path: Path, columns: int, width: float, height: float) -> Iterator[Se
 
 
 def throughput(path: Path, results: Results) -> bool:
-    """Bars on a log axis, with their values: the best first, Sealane's in its own colour, memory-only ones hatched."""
+    """Bars from 0, so that their lengths are ratios; Sealane's in its own colour, memory-only ones hatched."""
+    from matplotlib.ticker import MaxNLocator
+
     shown = [(title, found) for title, work in WORKS_BESIDE if len(found := results.of(work, "rate")) > 1]
     if not shown:
         return False
@@ -117,28 +119,29 @@ def throughput(path: Path, results: Results) -> bool:
             for bar, each in zip(bars, ordered, strict=True):
                 if each.system in in_memory:
                     bar.set(facecolor="white", edgecolor=FAINT, hatch="///", linewidth=1)
-            axis.set_xscale("log")
-            least = min(each.value for each in ordered)
-            axis.set_xlim(10 ** _floor_of_log(least), max(each.value for each in ordered) * 6)
+            axis.set_xlim(0, ordered[-1].value * 1.25)
             axis.set_title(title)
-            axis.set_xlabel("messages a second, end to end (log axis)")
+            axis.set_xlabel("messages a second, end to end")
+            axis.xaxis.set_major_locator(MaxNLocator(5))
+            axis.xaxis.set_major_formatter(lambda value, _: _short(value))
             axis.grid(axis="x")
             axis.set_axisbelow(True)
             axis.tick_params(axis="y", length=0)
     return True
 
 
-WORKS_BESIDE = (("100 B", "wire-batches"), ("1 KiB", "wire-1k"))
+WORKS_BESIDE = (("Messages of 100 B", "wire-batches"), ("Messages of 1 KiB", "wire-1k"))
 
 
-def _floor_of_log(value: float) -> int:
-    from math import floor, log10
-
-    return floor(log10(value))
+def _short(value: float) -> str:
+    """A number for an axis."""
+    return f"{value / 1e6:g} M" if value >= 1e6 else f"{value / 1e3:g} k" if value else "0"
 
 
 def latency(path: Path, results: Results) -> bool:
     """A curve of percentiles for each system, with as much room for the last per cent as for those before it."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     found = [figure for figure in results.of("latency", "received-p50") if figure.samples]
     if not found:
         return False
@@ -170,7 +173,9 @@ def latency(path: Path, results: Results) -> bool:
         axis.set_yscale("log")
         axis.set_title("1,000 single publishes a second: from publish to the consumer")
         axis.set_ylabel("milliseconds (log axis)")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(axis="both")
         # The order of the curves at their middle, so that the list reads as the picture does.
         order = sorted(range(len(curves)), key=lambda index: -at_percent(curves[index][1].samples, 50))
@@ -229,9 +234,7 @@ def memory(path: Path, results: Results) -> bool:
         axis.plot(range(1, len(figure.samples) + 1), figure.samples, color=OURS, linewidth=1.6)
         axis.set_ylim(0, max(figure.samples) * 1.15)
         axis.set_xlim(0, len(figure.samples))
-        axis.set_title(
-            figure.name.split(",")[0] + "," + figure.name.split(",")[1] if "," in figure.name else figure.name
-        )
+        axis.set_title(figure.name.partition(":")[0].capitalize())
         axis.set_xlabel("seconds")
         axis.set_ylabel("MB resident")
         axis.grid(axis="y")

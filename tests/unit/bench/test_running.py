@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from bench.works import BESIDE_PEERS, GROUPS, WORKS
 from tests.unit.bench.planted import PlantedSystem, Silent, work
 
 
-def measure(*systems: PlantedSystem, rounds: int, **fields: object):
+def measure(*systems: PlantedSystem, rounds: int, **fields: Any):
     watcher = Silent()
     outcome = measure_beside(work(**fields), systems, rounds=rounds, quick=False, run="now", watcher=watcher)
     return outcome, watcher
