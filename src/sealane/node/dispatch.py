@@ -14,6 +14,7 @@ from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.node.consumers import Consumer, Group, Revocation
 from sealane.node.deliveries import Delivery, Part, cut, later_attempts, offsets_of
+from sealane.node.eager import Begun, begin
 from sealane.node.supervision import Backoff
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._wake.set()
         self._waking = False
+        self._idle = False
+        """Whether its task waits to be woken."""
+        self._begun: Begun | None = None
+        """What was begun without the task and turned out to need a wait."""
+        self._stopped = False
         fields = {**owner.fields, "subscription": subscription.name}
         self._task = owner.supervisor.keep("dispatch", self._run, **fields)
 
@@ -48,16 +54,25 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._awake)
 
     def _awake(self) -> None:
+        """Messages that were just published are in memory: handing them out takes no wait, and so no task."""
         self._waking = False
+        if self._idle and not self._stopped:
+            self._begun = begin(self._serve_while_possible())
+            if self._begun is None:
+                return
+            self._idle = False
         self._wake.set()
 
     def stop(self) -> None:
         """Grant no more; `close` waits for what is under way."""
+        self._stopped = True
         self._task.cancel()
 
     async def close(self) -> None:
         self.stop()
         await asyncio.wait([self._task])
+        if self._begun is not None:
+            self._begun.close()
 
     async def moved_to(self, subscription: Subscription) -> Dispatcher:
         """A new dispatcher for the same consumers, on a subscription that was folded again."""
@@ -73,17 +88,25 @@ class Dispatcher:
         pauses = Backoff()
         self._wake.set()  # What a crash has interrupted is still to be done.
         while True:
+            self._idle = not self._wake.is_set()
             await self._wake.wait()
+            self._idle = False
             self._wake.clear()
             try:
-                while await self._serve_everyone():
-                    pass
+                if (begun := self._begun) is not None:
+                    self._begun = None
+                    await begun
+                await self._serve_while_possible()
             except (SealaneError, OSError) as error:
                 # A partition that cannot be read must not take the node with it: its consumers wait, loudly.
                 fields = {**self._owner.fields, "subscription": self._subscription.name}
                 log.warning("delivering waits", **fields, reason=str(error))
                 await asyncio.sleep(pauses.next_seconds(asyncio.get_running_loop().time()))
                 self._wake.set()
+
+    async def _serve_while_possible(self) -> None:
+        while await self._serve_everyone():
+            pass
 
     async def _serve_everyone(self) -> bool:
         served = False
