@@ -22,6 +22,9 @@ from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.node.surroundings import Surroundings
 from sealane.routing.exchanges import Exchange, ExchangeKind
 
+Landed = Callable[[Receipts | None, BaseException | None], None]
+"""Told the receipts of a batch once it is durable, or why there are none."""
+
 Unhandled = list[tuple[int, int, BitMap64]]
 """Leased messages that were not handed out: (partition, lease, offsets)."""
 
@@ -97,6 +100,9 @@ class Broker(Protocol[HoldT]):
 
     def publish(self, topic: str, batch: Batch) -> asyncio.Future[Receipts]:
         """Begins in this moment; resolves when durable. Batches of one topic are stored in the order of the calls."""
+
+    def hand_over(self, topic: str, batch: Batch, landed: Landed) -> None:
+        """The same for who needs no future: `landed` is called once, maybe before this returns; nothing is raised."""
 
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> Mapping[str, Receipts]: ...
     async def transact(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
-from sealane.errors import Closed, DeadlineExceeded, InvalidMessage, QueueFull
+from sealane.client.broker import Landed
+from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull
 from sealane.message import Batch, Row
 from sealane.node.receipts import Receipt, Receipts
 
@@ -17,31 +18,48 @@ BATCH_BYTES = 1 << 20
 Waiting = list[tuple[Row, asyncio.Future[Receipt]]]
 
 
+class _Flight:
+    """Messages that went together, and when their time is up."""
+
+    __slots__ = ("deadline", "waiting")
+
+    def __init__(self, waiting: Waiting, deadline: float) -> None:
+        self.waiting = waiting
+        self.deadline = deadline
+
+
 class Coalescer:
     """Gathers the messages for one topic that are published within one pass of the event loop.
 
-    `publish` hands a batch over in that moment. The futures fail with `DeadlineExceeded` after `timeout_seconds`: one
-    timer for all that went together.
+    A message goes out in the call that publishes it if no other of the topic is under way: it would wait for nobody.
+    While one is, the rest of the pass gathers, so that any number of concurrent publishes are two batches.
+
+    `hand_over` hands a batch over in that moment. The futures fail with `DeadlineExceeded` after `timeout_seconds`.
     """
 
     def __init__(
         self,
         build: Callable[[list[Row]], Batch],
-        publish: Callable[[Batch], asyncio.Future[Receipts]],
+        hand_over: Callable[[Batch, Landed], None],
         timeout_seconds: float,
     ) -> None:
         self._build = build
-        self._publish = publish
+        self._hand_over = hand_over
         self._timeout_seconds = timeout_seconds
         self._loop = asyncio.get_running_loop()
         self._waiting: Waiting = []
         self._waiting_bytes = 0
         self._scheduled: asyncio.Handle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: dict[_Flight, None] = {}
+        """In the order of their deadlines."""
+        self._timer: asyncio.TimerHandle | None = None
 
     def add(self, row: Row) -> asyncio.Future[Receipt]:
         """The future resolves when the message is durable."""
         receipt: asyncio.Future[Receipt] = self._loop.create_future()
+        if not self._under_way and not self._waiting:
+            self._send([(row, receipt)])
+            return receipt
         self._waiting.append((row, receipt))
         self._waiting_bytes += len(row.payload)
         if len(self._waiting) >= BATCH_MESSAGES or self._waiting_bytes >= BATCH_BYTES:
@@ -55,53 +73,52 @@ class Coalescer:
             self._scheduled.cancel()
             self._scheduled = None
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if not waiting:
-            return
-        timer = self._loop.call_later(self._timeout_seconds, self._expire, waiting)
+        if waiting:
+            self._send(waiting)
+
+    def _send(self, waiting: Waiting) -> None:
+        flight = _Flight(waiting, self._loop.time() + self._timeout_seconds)
+        self._under_way[flight] = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(flight.deadline, self._expire)
         try:
-            publishing = self._publish(self._build([row for row, _ in waiting]))
+            self._hand_over(self._build([row for row, _ in waiting]), partial(self._landed, flight))
         except Exception as error:
-            self._refused(waiting, error, timer)
-            return
+            self._landed(flight, None, error)
 
-        def landed(publishing: asyncio.Future[Receipts]) -> None:
-            error = Closed("the broker closed") if publishing.cancelled() else publishing.exception()
-            if error is None:
-                timer.cancel()
-                _resolve(waiting, publishing.result())
-            else:
-                self._refused(waiting, error, timer)
-
-        publishing.add_done_callback(landed)
-
-    def _refused(self, waiting: Waiting, error: BaseException, timer: asyncio.TimerHandle) -> None:
-        timer.cancel()
-        if isinstance(error, InvalidMessage | QueueFull) and len(waiting) > 1:
+    def _landed(self, flight: _Flight, receipts: Receipts | None, error: BaseException | None) -> None:
+        self._under_way.pop(flight, None)
+        waiting = flight.waiting
+        if receipts is not None:
+            _resolve(waiting, receipts)
+        elif len(waiting) > 1 and isinstance(error, InvalidMessage | QueueFull):
             # One message must not be refused for another one's fault.
-            self._spawn(self._one_by_one(waiting))
+            for each in waiting:
+                self._send([each])
         else:
+            assert error is not None
             _fail(waiting, error)
 
-    async def _one_by_one(self, waiting: Waiting) -> None:
-        for row, future in waiting:
-            try:
-                receipts = await self._publish(self._build([row]))
-            except Exception as error:
-                _fail([(row, future)], error)
-            else:
-                _resolve([(row, future)], receipts)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _expire(self, waiting: Waiting) -> None:
-        problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
-        _fail(waiting, DeadlineExceeded(problem))
+    def _expire(self) -> None:
+        """One timer, for what has been under way longest: it is set again when it rings, not for each that goes."""
+        self._timer = None
+        now = self._loop.time()
+        while self._under_way:
+            oldest = next(iter(self._under_way))
+            if oldest.deadline > now:
+                self._timer = self._loop.call_at(oldest.deadline, self._expire)
+                return
+            del self._under_way[oldest]
+            problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
+            _fail(oldest.waiting, DeadlineExceeded(problem))
 
 
 def _resolve(waiting: Waiting, receipts: Receipts) -> None:
+    if len(waiting) == 1 and len(receipts) == 1:
+        future = waiting[0][1]
+        if not future.done():
+            future.set_result(receipts[0])
+        return
     for (_, future), receipt in zip(waiting, receipts, strict=True):
         if not future.done():
             future.set_result(receipt)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from sealane.client.broker import Landed
 from sealane.client.lane import Lane
 from sealane.engine import Engine
 from sealane.engine.memory import MemoryEngine
+from sealane.errors import Closed
+from sealane.message import Batch
 from sealane.node import Node, NodeSettings
 from sealane.node.principals import ADMIN
+from sealane.node.receipts import Receipts
 from sealane.node.session import Session
 from sealane.node.surroundings import of_this_machine
 
@@ -19,9 +24,24 @@ if TYPE_CHECKING:
     from sealane.engine.local import StorageSettings
 
 
+class InProcessBroker(Session):
+    """A session with a node of this process, as a lane needs it."""
+
+    def hand_over(self, topic: str, batch: Batch, landed: Landed) -> None:
+        def tell(durable: asyncio.Future[Receipts]) -> None:
+            if durable.cancelled():
+                landed(None, Closed("the broker closed"))
+            elif (error := durable.exception()) is not None:
+                landed(None, error)
+            else:
+                landed(durable.result(), None)
+
+        self.publish(topic, batch).add_done_callback(tell)
+
+
 def in_process(node: Node) -> Lane:
     """A lane to a node of this process, as its admin."""
-    return Lane(Session(node, ADMIN))
+    return Lane(InProcessBroker(node, ADMIN))
 
 
 class EmbeddedLane:

@@ -7,6 +7,7 @@ import contextlib
 import uuid
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -80,7 +81,8 @@ class Lane:
         """Returns when the message is durable. A repeated `id` is stored once and gets the first one's receipt."""
         self._check_open()
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        durable = self._coalescer(topic, given_id=id is not None).add(row)
+        coalescer = self._coalescers.get((topic, id is not None))
+        durable = (coalescer or self._new_coalescer(topic, given_id=id is not None)).add(row)
         return await (durable if timeout is None else self._within(durable, timeout, "publish"))
 
     async def publish_many(
@@ -323,15 +325,10 @@ class Lane:
 
     # --- within the package -------------------------------------------------------------------------------------------
 
-    def _coalescer(self, topic: str, *, given_id: bool) -> Coalescer:
-        coalescer = self._coalescers.get((topic, given_id))
-        if coalescer is None:
-
-            def publish(batch: Batch) -> asyncio.Future[Receipts]:
-                return self._broker.publish(topic, batch)
-
-            coalescer = Coalescer(self.outgoing.build, publish, self._timeout_seconds)
-            self._coalescers[topic, given_id] = coalescer
+    def _new_coalescer(self, topic: str, *, given_id: bool) -> Coalescer:
+        hand_over = partial(self._broker.hand_over, topic)
+        coalescer = Coalescer(self.outgoing.build, hand_over, self._timeout_seconds)
+        self._coalescers[topic, given_id] = coalescer
         return coalescer
 
     async def commit_transaction(

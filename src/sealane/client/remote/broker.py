@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from pyroaring import BitMap64
 
-from sealane.client.broker import LaneConsumer
+from sealane.client.broker import Landed, LaneConsumer
 from sealane.client.remote.deliveries import receipts_of, stored_of
 from sealane.client.remote.hold import RemoteHold
 from sealane.client.remote.link import LinkLost
@@ -135,6 +135,9 @@ class RemoteBroker:
 
     def publish(self, topic: str, batch: Batch) -> asyncio.Future[Receipts]:
         return self._publishes.publish(topic, Publish(0, topic), batch, _receipts)
+
+    def hand_over(self, topic: str, batch: Batch, landed: Landed) -> None:
+        self._publishes.hand_over(topic, Publish(0, topic), batch, _receipts, landed)
 
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> dict[str, Receipts]:
         request = PublishTo(0, exchange, routing_key)

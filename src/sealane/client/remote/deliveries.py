@@ -61,6 +61,9 @@ def _parts_of(parts: Sequence[WirePart], body: memoryview) -> list[tuple[range |
 
 
 def receipts_of(shares: Sequence[PlacedShare], batch: Batch) -> Receipts:
+    if len(shares) == 1 and shares[0].offsets is None and shares[0].rows is None and shares[0].count == len(batch):
+        partition, first, count = shares[0].partition, shares[0].first, shares[0].count
+        return Receipts(batch, (Share(partition, None, range(first, first + count)),))
     if sum(share.count for share in shares) != len(batch):
         raise ProtocolError("bad-message", f"the receipts are not those of a batch of {len(batch):,}")
     return Receipts(batch, [_share_of(share) for share in shares])

@@ -28,6 +28,7 @@ Answered = Callable[[Any, memoryview, SealaneError | None], None]
 """Told the answer and its body, or why there is none: the link is lost, or the request is larger than can be."""
 
 _NO_BODY = memoryview(b"")
+_OPEN = State.OPEN
 
 
 class LinkLost(Unavailable):
@@ -86,12 +87,17 @@ class Link(asyncio.BufferedProtocol):
     @property
     def takes_requests(self) -> bool:
         """Whether the node takes something new."""
-        return self.error is None and self._wire.state is State.OPEN
+        return self.error is None and self._wire.state is _OPEN
 
     @property
-    def has_room(self) -> bool:
-        """Whether a publish may be sent now: half of the calls is for everything else."""
-        return not self.paused and len(self._calls) < CALLS_OPEN_MAX // 2
+    def takes_publishes(self) -> bool:
+        """Whether a publish may be sent now, and there is room for it: half of the calls is for everything else."""
+        return (
+            not self.paused
+            and self.error is None
+            and self._wire.state is _OPEN
+            and len(self._calls) < CALLS_OPEN_MAX // 2
+        )
 
     def ask(
         self,

@@ -19,7 +19,8 @@ from sealane.client.remote.reconnecting import ReconnectingLink
 from sealane.client.remote.requests import checked
 from sealane.delivery.producers import REMEMBERED_BATCHES
 from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, SealaneError, Unavailable
-from sealane.message import Batch, encode_parts
+from sealane.message import Batch, BatchMeta, encode_parts
+from sealane.message.batch import DEFAULT_META
 from sealane.wire.faults import error_of
 from sealane.wire.messages import Publish, Refused
 
@@ -32,62 +33,94 @@ SWEEP_SECONDS = 1.0
 
 Finish = Callable[[Any, Batch], Any]
 """Makes what the caller gets from the answer and the batch."""
+Landed = Callable[[Any, BaseException | None], None]
+"""Told what `Finish` made, or why there is nothing; once."""
 
 
 class _Pending:
-    __slots__ = ("batch", "deadline", "finish", "future", "request", "returned")
+    """A batch that has not been answered, and who is to be told."""
+
+    __slots__ = ("_landed", "_over", "batch", "deadline", "finish", "future", "request")
 
     def __init__(
         self,
         request: Any,
         batch: Batch,
-        finish: Callable[[Any, Batch], Any],
-        future: asyncio.Future[Any],
+        finish: Finish,
+        landed: Landed,
         deadline: float,
+        future: asyncio.Future[Any] | None,
     ) -> None:
         self.request = request
         self.batch = batch
         self.finish = finish
-        self.future = future
         self.deadline = deadline
-        self.returned = False
-        """The node that it was sent to did not take it any more."""
+        self.future = future
+        """What the caller holds, if that is one who may give up."""
+        self._landed = landed
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._over or (self.future is not None and self.future.done())
+
+    def land(self, result: Any, error: BaseException | None) -> None:
+        if not self._over:
+            self._over = True
+            self._landed(result, error)
 
 
 class _Line:
     """The batches for one target, in order."""
 
-    __slots__ = ("producer", "sent", "sequence", "unsent")
+    __slots__ = ("by_producer", "producer", "sent", "sequence", "unsent")
 
     def __init__(self, producer: bytes) -> None:
         self.producer = producer
         self.sequence = 0
         self.unsent: deque[_Pending] = deque()
         self.sent: dict[_Pending, None] = {}
+        self.by_producer: dict[bytes, dict[_Pending, None]] = {}
+        """What was sent of producers whose batches come numbered."""
 
     def number(self, batch: Batch) -> Batch:
         """A batch that the node can know again."""
         meta = batch.meta
         if meta.given_ids or meta.producer is not None:
             return batch
-        numbered = msgspec.structs.replace(meta, producer=self.producer, sequence=self.sequence)
+        sequence = self.sequence
         self.sequence += 1
-        return batch.with_meta(numbered)
+        if meta is DEFAULT_META:
+            return batch.with_meta(BatchMeta(False, self.producer, sequence))
+        return batch.with_meta(msgspec.structs.replace(meta, producer=self.producer, sequence=sequence))
 
-    def call_before(self, pending: _Pending) -> int:
-        """The call by which the last batch of the same producer is under way, if its caller numbers them: of such a
-        producer nothing may be stored behind a batch that is refused.
+    def sending(self, pending: _Pending) -> None:
+        """Note what is sent now. Of a producer whose caller numbers its batches nothing may be stored behind one that
+        is refused: the request names the last one of it that is under way.
         """
+        self.sent[pending] = None
         producer = pending.batch.meta.producer
-        if producer is None or producer == self.producer:
-            return 0
-        calls = [sent.request.call for sent in self.sent if sent.batch.meta.producer == producer]
-        return calls[-1] if calls else 0
+        if producer is None or producer is self.producer:
+            return
+        others = self.by_producer.setdefault(producer, {})
+        if type(pending.request) is Publish:
+            pending.request.after = next(reversed(others)).request.call if others else 0
+        others[pending] = None
+
+    def answered(self, pending: _Pending) -> None:
+        self.sent.pop(pending, None)
+        producer = pending.batch.meta.producer
+        if producer is not None and (others := self.by_producer.get(producer)) is not None:
+            others.pop(pending, None)
+            if not others:
+                del self.by_producer[producer]
 
     def take_back(self) -> None:
         """What was sent and not answered is to be sent again, in its order; what nobody waits for is dropped."""
-        again = [pending for pending in self.sent if not pending.future.done()]
+        again = [pending for pending in self.sent if not pending.over]
         self.sent.clear()
+        self.by_producer.clear()
         for pending in reversed(again):
             self.unsent.appendleft(pending)
 
@@ -111,17 +144,41 @@ class Publishes:
         self._closed: SealaneError | None = None
         line.users[self] = None
 
-    def publish(
-        self, target: str, request: Any, batch: Batch, finish: Callable[[Any, Batch], Any]
-    ) -> asyncio.Future[Any]:
+    def publish(self, target: str, request: Any, batch: Batch, finish: Finish) -> asyncio.Future[Any]:
         """Send the batch to its target, now or as soon as it can be; `finish` makes the result from the answer.
 
-        Batches for one target are stored in the order of these calls.
+        Batches for one target are stored in the order of these calls. One that nobody waits for any more, and that was
+        not sent yet, is not sent.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
+
+        def landed(result: Any, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+                future.exception()  # Who waits sees it; that nobody may wait is no stray error.
+
+        self.hand_over(target, request, batch, finish, landed, future)
+        return future
+
+    def hand_over(
+        self,
+        target: str,
+        request: Any,
+        batch: Batch,
+        finish: Finish,
+        landed: Landed,
+        future: asyncio.Future[Any] | None = None,
+    ) -> None:
+        """The same for who needs no future: `landed` is told the outcome, once, and before this returns if there can
+        be none.
+        """
         if self._closed is not None:
-            future.set_exception(self._closed)
-            return future
+            landed(None, self._closed)
+            return
         key = (type(request), target)
         line = self._lines.get(key)
         try:
@@ -131,18 +188,22 @@ class Publishes:
             elif type(request) is not Publish:
                 checked(request)
         except InvalidArgument as error:
-            future.set_exception(error)
-            return future
+            landed(None, error)
+            return
         deadline = self._loop.time() + self._timeout_seconds
-        line.unsent.append(_Pending(request, line.number(batch), finish, future, deadline))
-        self._waiting[line] = None
+        pending = _Pending(request, line.number(batch), finish, landed, deadline, future)
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
-        if self._link is None:
+        link = self._link
+        if link is not None and not line.unsent and self._may_send(link, line):
+            self._send(link, line, pending)  # Nearly always: nothing is before it, and the line is free.
+            return
+        line.unsent.append(pending)
+        self._waiting[line] = None
+        if link is None:
             self._link_of.begin()
         else:
             self._send_from(line)
-        return future
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -152,21 +213,22 @@ class Publishes:
 
     def _send_from(self, line: _Line) -> None:
         link = self._link
-        if link is None or not link.takes_requests:
-            return
-        while line.unsent and link.has_room and len(line.sent) < BATCHES_IN_FLIGHT_MAX:
+        while link is not None and line.unsent and self._may_send(link, line):
             pending = line.unsent.popleft()
-            if pending.future.done():
-                continue  # Its caller has given up, and nothing was sent.
-            if type(pending.request) is Publish:
-                pending.request.after = line.call_before(pending)
-            line.sent[pending] = None
-            self._in_flight += 1
-            head, records = encode_parts(pending.batch)
-            body = (head, memoryview(records).cast("B"))
-            link.ask(pending.request, body, partial(self._answered, line, pending))
+            if not pending.over:
+                self._send(link, line, pending)
         if not line.unsent:
             self._waiting.pop(line, None)
+
+    def _may_send(self, link: Link, line: _Line) -> bool:
+        return link.takes_publishes and len(line.sent) < BATCHES_IN_FLIGHT_MAX
+
+    def _send(self, link: Link, line: _Line, pending: _Pending) -> None:
+        line.sending(pending)
+        self._in_flight += 1
+        head, records = encode_parts(pending.batch)
+        body = (head, memoryview(records).cast("B"))
+        link.ask(pending.request, body, partial(self._answered, line, pending))
 
     def _answered(
         self, line: _Line, pending: _Pending, reply: Any, body: memoryview, error: SealaneError | None
@@ -182,16 +244,16 @@ class Publishes:
                 link.abort()
             self._move_on()
             return
-        line.sent.pop(pending, None)
-        if not pending.future.done():
+        line.answered(pending)
+        if refused:
+            error = error_of(reply.code, reply.text, reply.fields)
+        result = None
+        if error is None and not pending.over:
             try:
-                if error is not None:
-                    raise error
-                if refused:
-                    raise error_of(reply.code, reply.text, reply.fields)
-                pending.future.set_result(pending.finish(reply, pending.batch))
+                result = pending.finish(reply, pending.batch)
             except SealaneError as problem:
-                pending.future.set_exception(problem)
+                error = problem
+        pending.land(result, error)
         if link is None or not link.takes_requests:
             self._move_on()
         elif self._waiting:
@@ -245,21 +307,18 @@ class Publishes:
                 if pending.deadline > now:
                     busy = True
                     break
-                if not pending.future.done():
+                if not pending.over:
                     problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
                     trouble = self._link_of.trouble
-                    pending.future.set_exception(DeadlineExceeded(problem + (f" ({trouble})" if trouble else "")))
-                    pending.future.exception()
-            while line.unsent and line.unsent[0].future.done():
+                    pending.land(None, DeadlineExceeded(problem + (f" ({trouble})" if trouble else "")))
+            while line.unsent and line.unsent[0].over:
                 line.unsent.popleft()
         self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
 
     def _fail_all(self, error: SealaneError) -> None:
         for line in self._lines.values():
             for pending in (*line.sent, *line.unsent):
-                if not pending.future.done():
-                    pending.future.set_exception(error)
-                    pending.future.exception()  # Who waits sees it; that nobody may wait is no stray error.
+                pending.land(None, error)
             line.unsent.clear()
         self._waiting.clear()
 

@@ -37,7 +37,7 @@ def checked(request: R) -> R:
 
 def check_size(pieces: list[Buffer], frame_bytes_max: int) -> None:
     """Raises `LimitExceeded` for a frame that the node would not take."""
-    length = sum(map(len, pieces))
+    length = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
     if length > frame_bytes_max:
         raise LimitExceeded("request", frame_bytes_max, length, setting="limits.batch_bytes_max")
     if len(pieces[0]) > HEADER_BYTES_MAX:

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 import sealane
+from sealane.client.producer import BATCH_MESSAGES
 from sealane.client.remote.link import UNSENT_BYTES_MAX
 from sealane.client.remote.publishes import BATCHES_IN_FLIGHT_MAX
-from sealane.message import Limits, Stamp, decode, encode, from_payloads
+from sealane.message import Limits, Row, Stamp, decode, encode, from_payloads
 from sealane.wire import messages as wire
 from tests.unit.client.remote.scripted_node import ScriptedNode, Visitor, scripted_node
 
@@ -68,6 +69,37 @@ async def test_a_publish_without_an_answer_is_sent_again_as_the_same_batch(
     visitor.say(published(request.call, 7))
     assert (await publishing).offset == 7
     assert bytes(first) == bytes(second), "it has the same ids, producer and sequence"
+
+
+async def test_a_numbered_batch_names_the_one_of_its_producer_that_is_under_way(meeting: Meeting) -> None:
+    lane, visitor = meeting.lane, meeting.visitor
+    async with lane.producer("orders") as one, lane.producer("orders") as other:
+        await one.send_rows([Row(b"a")])
+        first = await visitor.hear(wire.Publish)
+        await other.send_rows([Row(b"b")])
+        stranger = await visitor.hear(wire.Publish)
+        assert (first.after, stranger.after) == (0, 0)
+
+        await one.send_rows([Row(b"c")] * BATCH_MESSAGES)
+        second = await visitor.hear(wire.Publish)
+        await one.send_rows([Row(b"d")] * BATCH_MESSAGES)
+        third = await visitor.hear(wire.Publish)
+        assert (second.after, third.after) == (first.call, second.call)
+
+        visitor.say(published(third.call, 5_000, BATCH_MESSAGES))
+        visitor.say(published(stranger.call, 20_000))
+        await other.flush()  # By then the third one's answer is here, too.
+        await one.send_rows([Row(b"e")] * BATCH_MESSAGES)
+        fourth = await visitor.hear(wire.Publish)
+        assert fourth.after == second.call, "an answer that came early leaves the one before it the last under way"
+
+        for request, count in ((first, 1), (second, BATCH_MESSAGES), (fourth, BATCH_MESSAGES)):
+            visitor.say(published(request.call, 30_000, count))
+        await one.flush()
+        await one.send_rows([Row(b"f")])
+        fifth = await visitor.hear(wire.Publish)
+        assert fifth.after == 0
+        visitor.say(published(fifth.call, 50_000))
 
 
 async def test_batches_are_sent_again_in_their_order(node: ScriptedNode, meeting: Meeting) -> None:

@@ -1,0 +1,146 @@
+"""Single publishes: at once where nothing is under way, together where something is, each answered for itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sealane.client.broker import Landed
+from sealane.client.coalescing import BATCH_MESSAGES, Coalescer
+from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull
+from sealane.message import Batch, Limits, Row, Stamp, from_rows
+from sealane.node.receipts import Receipts, Share
+
+PATIENCE_SECONDS = 30.0
+
+
+class Broker:
+    """Keeps what it is handed until the test answers it."""
+
+    def __init__(self, *, refuse: bytes | None = None, timeout_seconds: float = PATIENCE_SECONDS) -> None:
+        self.taken: list[tuple[Batch, Landed]] = []
+        self._refuse = refuse
+        self.coalescer = Coalescer(self._build, self._take, timeout_seconds)
+        self._offset = 0
+
+    def _build(self, rows: list[Row]) -> Batch:
+        if self._refuse is not None and any(row.payload == self._refuse for row in rows):
+            raise InvalidMessage("payload", "is not wanted")
+        return from_rows(rows, Stamp(1, bytes(16)), limits=Limits())
+
+    def _take(self, batch: Batch, landed: Landed) -> None:
+        self.taken.append((batch, landed))
+
+    def payloads(self) -> list[list[bytes]]:
+        return [batch.payloads() for batch, _ in self.taken]
+
+    def store_all(self) -> None:
+        for batch, landed in self.taken:
+            landed(Receipts(batch, [Share(0, None, range(self._offset, self._offset + len(batch)))]), None)
+            self._offset += len(batch)
+        self.taken.clear()
+
+
+async def test_a_message_that_meets_nothing_under_way_goes_out_in_the_same_call() -> None:
+    broker = Broker()
+    receipt = broker.coalescer.add(Row(b"a"))
+    assert broker.payloads() == [[b"a"]]
+    broker.store_all()
+    assert receipt.done(), "it is told in the moment in which the broker knows"
+    assert (await receipt).offset == 0
+
+    broker.coalescer.add(Row(b"b"))
+    assert broker.payloads() == [[b"b"]]
+
+
+async def test_what_comes_while_one_is_under_way_gathers_until_the_loop_comes_round() -> None:
+    broker = Broker()
+    receipts = [broker.coalescer.add(Row(b"%d" % number)) for number in range(64)]
+    assert broker.payloads() == [[b"0"]]
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"0"], [b"%d" % number for number in range(1, 64)]]
+    broker.store_all()
+    assert [(await receipt).offset for receipt in receipts] == list(range(64))
+    assert len({(await receipt).id for receipt in receipts[1:]}) == 63
+
+
+async def test_order_is_kept_when_the_first_lands_before_the_rest_went_out() -> None:
+    broker = Broker()
+    first = broker.coalescer.add(Row(b"first"))
+    second = broker.coalescer.add(Row(b"second"))
+    broker.store_all()
+    third = broker.coalescer.add(Row(b"third"))
+    assert broker.payloads() == [], "the third does not overtake the second, which waits for the pass to end"
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"second", b"third"]]
+    broker.store_all()
+    assert [receipt.result().offset for receipt in (first, second, third)] == [0, 1, 2]
+
+
+async def test_a_batch_is_closed_at_its_size() -> None:
+    broker = Broker()
+    for _ in range(1 + BATCH_MESSAGES):
+        broker.coalescer.add(Row(b"x"))
+    assert [len(batch) for batch, _ in broker.taken] == [1, BATCH_MESSAGES]
+    broker.store_all()
+
+
+async def test_no_message_is_refused_for_another_ones_fault() -> None:
+    broker = Broker(refuse=b"bad")
+    receipts = [broker.coalescer.add(Row(payload)) for payload in (b"0", b"1", b"bad", b"3")]
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"0"], [b"1"], [b"3"]]
+    broker.store_all()
+    assert [receipts[place].result().offset for place in (0, 1, 3)] == [0, 1, 2]
+    with pytest.raises(InvalidMessage, match="not wanted"):
+        await receipts[2]
+
+
+async def test_when_a_queue_is_full_those_it_still_takes_are_stored() -> None:
+    broker = Broker()
+    receipts = [broker.coalescer.add(Row(b"%d" % number)) for number in range(3)]
+    await asyncio.sleep(0)
+    (_, first), (_, others) = broker.taken
+    broker.taken.clear()
+    others(None, QueueFull("default/orders", 0, 1))
+    assert broker.payloads() == [[b"1"], [b"2"]]
+    (_, _), (_, last) = broker.taken
+    last(None, QueueFull("default/orders", 0, 1))
+    broker.taken.pop()
+    broker.store_all()
+    first(None, QueueFull("default/orders", 0, 1))
+    assert receipts[1].result().offset == 0
+    for place in (0, 2):
+        with pytest.raises(QueueFull):
+            await receipts[place]
+
+
+async def test_a_deadline_is_each_ones_own_and_a_late_answer_changes_nothing() -> None:
+    broker = Broker(timeout_seconds=0.05)
+    loop = asyncio.get_running_loop()
+    early = broker.coalescer.add(Row(b"early"))
+    began = loop.time()
+    await asyncio.sleep(0.03)
+    late = broker.coalescer.add(Row(b"late"))
+    with pytest.raises(DeadlineExceeded, match=r"was not done within 0\.05 s; it may still happen"):
+        await early
+    with pytest.raises(DeadlineExceeded):
+        await late
+    assert loop.time() - began >= 0.08
+    broker.store_all()
+    assert early.exception() is not None
+
+    again = broker.coalescer.add(Row(b"again"))
+    broker.store_all()
+    assert again.done(), "what is past its deadline is not under way any more"
+
+
+async def test_who_gave_up_is_not_told() -> None:
+    broker = Broker()
+    receipts = [broker.coalescer.add(Row(b"%d" % number)) for number in range(3)]
+    await asyncio.sleep(0)
+    for place in (0, 2):
+        receipts[place].cancel()
+    broker.store_all()
+    assert receipts[1].result().offset == 1
