@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 CLOCK_MONOTONIC = 1
+SECOND_NS = 1_000_000_000
 
 
 async def at_a_pace(count: int, per_second: int) -> AsyncIterator[int]:
@@ -22,7 +23,9 @@ async def at_a_pace(count: int, per_second: int) -> AsyncIterator[int]:
     The event loop is free meanwhile, and no processor time is burnt.
     """
     loop = asyncio.get_running_loop()
-    timer = _ticking(1_000_000_000 // per_second)
+    if not 0 < per_second <= SECOND_NS:
+        raise ValueError(f"{per_second:,} a second is no pace that the clock can keep")
+    timer = _ticking(SECOND_NS // per_second)
     ticked = asyncio.Event()
     due = 0
 
@@ -69,7 +72,7 @@ def _ticking(interval_ns: int) -> int:
     timer = int(library.timerfd_create(CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
     if timer < 0:
         raise OSError(ctypes.get_errno(), "the kernel gave no timer")
-    interval = _TimeSpec(*divmod(interval_ns, 1_000_000_000))
+    interval = _TimeSpec(*divmod(interval_ns, SECOND_NS))
     if library.timerfd_settime(timer, 0, ctypes.byref(_TimerSpec(interval, interval)), None):
         problem = ctypes.get_errno()
         os.close(timer)
