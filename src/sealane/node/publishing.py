@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from sealane.delivery.partition import Publication
 from sealane.errors import InvalidArgument
 from sealane.message import Batch
@@ -16,7 +18,8 @@ from sealane.node.topics import Topic
 from sealane.prompt import Prompt
 from sealane.routing.partitioning import split_by_partition
 
-Spread = list[tuple[PartitionOwner, Share, Batch]]
+Spread = list[tuple[PartitionOwner, np.ndarray | None, Batch]]
+"""For each partition its owner, the rows of the batch that it gets (None: all of them), and these rows."""
 
 
 def spread(topic: Topic, batch: Batch) -> Spread:
@@ -24,10 +27,10 @@ def spread(topic: Topic, batch: Batch) -> Spread:
     topic.check()
     count = len(topic.owners)
     if count == 1:
-        return [(topic.owners[0], Share(0, None, []), batch)]
+        return [(topic.owners[0], None, batch)]
     keyless = _keyless_partition(topic, batch)
     return [
-        (topic.owners[partition], Share(partition, rows, []), batch if rows is None else batch.take(rows))
+        (topic.owners[partition], rows, batch if rows is None else batch.take(rows))
         for partition, rows in split_by_partition(batch, count, keyless)
     ]
 
@@ -69,9 +72,9 @@ def start_publish(targets: Sequence[tuple[Topic, Batch]]) -> Publishing:
     repeats: list[tuple[PartitionOwner, int]] = []
     for topic, batch in targets:
         shares = []
-        for owner, share, part in spread(topic, batch):
+        for owner, rows, part in spread(topic, batch):
             publication = owner.plan(part)
-            shares.append(share._replace(offsets=publication.offsets))
+            shares.append(Share(owner.key.partition, rows, publication.offsets))
             if publication.batch is not None:
                 fresh.append((owner, publication))
             if publication.batch is not part:
@@ -81,7 +84,7 @@ def start_publish(targets: Sequence[tuple[Topic, Batch]]) -> Publishing:
     commit = None
     if fresh:
         engine = fresh[0][0].engine
-        if any(owner.engine is not engine for owner, _ in fresh):
+        if len(fresh) > 1 and any(owner.engine is not engine for owner, _ in fresh):
             raise InvalidArgument("topic", "topics in memory and durable topics cannot be published to in one commit")
         commit = commit_together(engine, [stage(owner, publication) for owner, publication in fresh])
     return Publishing(receipts, commit, repeats)
