@@ -167,14 +167,14 @@ def measured(work: Work, code: Tree, quick: bool, directory: Path) -> dict[str, 
 def _table(trees: Sequence[Tree], compared: Sequence[Compared]) -> Table:
     a, b = trees
     table = Table(title=f"B = {b.name} ({b.revision}) against A = {a.name} ({a.revision})", title_justify="left")
-    for column in ("work", "A, median", "B, median", "B ÷ A in speed", "verdict on B", "foreign CPU"):
-        table.add_column(column)
+    for column in ("work", "A, median", "B, median", "B ÷ A", "verdict on B", "foreign CPU"):
+        table.add_column(column, no_wrap=column == "work", overflow="fold")
     for each in compared:
         table.add_row(
-            f"{each.work}\n[dim]{escape(each.title)}",
+            each.work if each.part == "rate" else f"{each.work}, {each.part}",
             f"{number(statistics.median(each.a))} {each.unit}",
             f"{number(statistics.median(each.b))} {each.unit}",
-            f"{each.speed.ratio:.3f}",
+            f"{statistics.median(each.b) / statistics.median(each.a):.3f}",
             each.verdict,
             f"{each.foreign:.0%}",
         )

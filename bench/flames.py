@@ -44,7 +44,8 @@ REFUSED = (
 class Recording:
     """py-spy at work on one process; it ends, and writes, when the process does."""
 
-    role: str
+    label: str
+    """What the process was: the node, or what a client did."""
     path: Path
     recorder: subprocess.Popen[str]
 
@@ -60,18 +61,18 @@ class Recorder:
     recordings: dict[int, Recording] = field(default_factory=dict)
 
     def look(self, root: int) -> None:
-        for pid, role in descendants(root):
-            if role in self.roles and pid not in self.recordings:
-                self.recordings[pid] = self._record(pid, role)
+        for pid, role, label in descendants(root):
+            if role in self.roles and pid not in self.recordings and has_begun(pid):
+                self.recordings[pid] = self._record(pid, label)
 
-    def _record(self, pid: int, role: str) -> Recording:
-        same = sum(recording.role == role for recording in self.recordings.values())
-        path = self.directory / f"{self.name}-{role}{f'-{same + 1}' if same or role == 'client' else ''}.svg"
+    def _record(self, pid: int, label: str) -> Recording:
+        same = sum(recording.label == label for recording in self.recordings.values())
+        path = self.directory / f"{self.name}-{label}{f'-{same + 1}' if same else ''}.svg"
         path.unlink(missing_ok=True)
         command = [self.program, "record", "--pid", str(pid), "--output", str(path), "--format", "flamegraph"]
         command += ["--rate", str(SAMPLES_PER_SECOND), "--duration", "unlimited", "--nonblocking", "--threads"]
         recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        return Recording(role, path, recorder)
+        return Recording(label, path, recorder)
 
     def finish(self) -> list[str]:
         """Wait until each has written its graph; what those say that have none."""
@@ -123,8 +124,8 @@ def main(work: Work, results: Path, directory: Path, with_clients: bool, quick: 
     return 1 if problems or not recorder.recordings else 0
 
 
-def descendants(root: int) -> Iterator[tuple[int, str]]:
-    """A process and all that it started, each with its role, as far as that is known."""
+def descendants(root: int) -> Iterator[tuple[int, str, str]]:
+    """A process and all that it started that has a role here: its id, its role, and a name for what it does."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -136,16 +137,31 @@ def descendants(root: int) -> Iterator[tuple[int, str]]:
         above: int | None = pid
         while above is not None and above != root:
             above = parents.get(above)
-        if above == root and (role := "round" if pid == root else _role(pid)):
-            yield pid, role
+        if pid == root:
+            yield pid, "round", "process"
+        elif above == root and (known := _role(pid)):
+            yield pid, *known
 
 
-def _role(pid: int) -> str | None:
+def has_begun(pid: int) -> bool:
+    """Whether a process has come as far as its event loop or its connection: imports would hide what comes after."""
+    try:
+        return any(os.readlink(each).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def _role(pid: int) -> tuple[str, str] | None:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return None
-    return ROLES.get(words[words.index("-m") + 1]) if "-m" in words[:-1] else None
+    if "-m" not in words[:-1]:
+        return None
+    module, *arguments = words[words.index("-m") + 1 :]
+    role = ROLES.get(module)
+    # A client's first argument is what it does.
+    return None if role is None else (role, arguments[0] if role == "client" and arguments else role)
 
 
 def profile_all(results: Path, directory: Path, console: Console) -> int:
