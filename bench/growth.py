@@ -54,16 +54,6 @@ class Growth:
     """Memory resident at the end, of each node."""
     grown_mb: float
 
-    def medians(self, name: str) -> tuple[float, float]:
-        """Of the empty node's rounds, and of the grown one's."""
-        empty, grown = (statistics.median(each[name] for each in rounds) for rounds in (self.empty, self.grown))
-        return empty, grown
-
-    def share_lost(self, name: str) -> float:
-        """How much worse the grown node is: 0.1 is a tenth fewer messages a second, or a tenth longer."""
-        empty, grown = self.medians(name)
-        return grown / empty - 1 if COSTS[name] == "ms" else 1 - grown / empty
-
 
 def cost(url: str, amounts: Amounts, *, topic: str | None = None) -> Cost:
     """What work costs on a node that runs: on a topic that is new, and deleted again, or on one that is there.

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import sealane
-from bench import resident
 from bench.clients.order import TOPIC, Order
 from bench.processes import seconds_over_all, together
 from bench.wire_client import command
@@ -45,13 +44,3 @@ def latencies_at(order: Order) -> tuple[list[float], list[float]]:
     commands = [command("receive_at_a_pace", order), command("publish_at_a_pace", order)]
     consumed, produced = together(commands)
     return sorted(produced["took_ms"]), sorted(consumed["took_ms"])
-
-
-def percentile(ordered: list[float], percent: float) -> float:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
-
-
-def idle_mebibytes(directory: Path) -> float:
-    """What a node that nobody uses holds of the machine's memory."""
-    with NodeProcess(directory / "data") as node:
-        return resident.settled(node.pid).resident_mb * resident.BYTES_PER_MB / (1 << 20)

@@ -11,7 +11,6 @@ import pytest
 
 from bench import resident
 from bench.fan_out import spread
-from bench.growth import Growth
 from bench.memory import trend
 from bench.pacing import at_a_pace, at_a_pace_blocking
 
@@ -70,14 +69,6 @@ def test_memory_that_settles_is_flat_and_memory_that_climbs_is_not():
     assert not trend(climbs).flat
     assert trend(climbs).mb_per_minute == pytest.approx(12.0)
     assert trend(climbs).growth_mb == pytest.approx(8.0, abs=0.5)
-
-
-def test_what_a_grown_node_loses_is_told_the_same_way_for_rates_and_for_times():
-    empty = {"batches": 1_000.0, "receipt_ms": 1.0}
-    grown = {"batches": 900.0, "receipt_ms": 1.2}
-    growth = Growth("1,000 topics", "a new topic", (empty,) * 3, (grown,) * 3, 100.0, 120.0)
-    assert growth.share_lost("batches") == pytest.approx(0.1)
-    assert growth.share_lost("receipt_ms") == pytest.approx(0.2)
 
 
 def test_memory_is_what_the_kernel_says():
