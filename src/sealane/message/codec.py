@@ -22,8 +22,8 @@ from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import kept_places, kept_schema
 from sealane.message.ipc_message import inspect, misfit, nulls_claimed
 from sealane.message.limits import Limits
+from sealane.message.plain import check_plain
 from sealane.message.schema import ALL_OPTIONAL, HEADERS, SCHEMA, SCHEMA_VERSION
-from sealane.message.single import check_single
 from sealane.message.validation import check_messages, check_structure, first_line
 
 HEADER_BYTES = 8
@@ -85,9 +85,9 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
     if flags & _ZSTD:
         raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
     if absent == ALL_OPTIONAL and body.address % 8 == 0:
-        single = check_single(memoryview(body).cast("B"), limits)
-        if single is not None:
-            return Batch.unread(body, meta, single)
+        layout = check_plain(memoryview(body).cast("B"), limits)
+        if layout is not None:
+            return Batch.unread(body, meta, layout)
     records = _read_foreign(body, absent, limits)
     check_structure(records)
     batch = Batch.of_kept(records, meta, absent, exact=True, encoded=body)

@@ -37,23 +37,11 @@ def generate_ids(count: int, stamp: Stamp) -> pa.FixedSizeBinaryArray:
     stamped at different microseconds sort by time. The start has 61 random bits below a clear one: counting up never
     carries into the variant, and two batches of one microsecond collide with a probability of about count / 2^60.
     """
-    if count == 1:
-        data: bytes | np.ndarray = first_id(stamp)
-    else:
-        high, start = _halves(stamp)
-        data = np.empty((count, 2), dtype=">u8")
-        data[:, 0] = high
-        data[:, 1] = np.arange(start, start + count, dtype=np.uint64)
-    return pa.Array.from_buffers(ID_TYPE, count, [None, pa.py_buffer(data)], 0)
+    return pa.Array.from_buffers(ID_TYPE, count, [None, pa.py_buffer(id_bytes(count, stamp))], 0)
 
 
-def first_id(stamp: Stamp) -> bytes:
-    """The first of those that `generate_ids` gives."""
-    high, start = _halves(stamp)
-    return (high << 64 | start).to_bytes(ID_BYTES, "big")
-
-
-def _halves(stamp: Stamp) -> tuple[int, int]:
+def id_bytes(count: int, stamp: Stamp) -> bytes:
+    """Those that `generate_ids` gives, one behind the other."""
     created_us, random = stamp
     if not 0 <= created_us <= TIME_US_MAX:
         raise InvalidArgument("stamp", f"created_us is {created_us}, outside of 1970 to 9999")
@@ -61,7 +49,13 @@ def _halves(stamp: Stamp) -> tuple[int, int]:
         raise InvalidArgument("stamp", f"random has {len(random)} bytes, {RANDOM_BYTES} are needed")
     time_ms, below_us = divmod(created_us, 1000)
     high = time_ms << 16 | _VERSION | (below_us << 12) // 1000
-    return high, _VARIANT | int.from_bytes(random[:8], "big") & _START_MASK
+    start = _VARIANT | int.from_bytes(random[:8], "big") & _START_MASK
+    if count == 1:
+        return (high << 64 | start).to_bytes(ID_BYTES, "big")
+    data = np.empty((count, 2), dtype=">u8")
+    data[:, 0] = high
+    data[:, 1] = np.arange(start, start + count, dtype=np.uint64)
+    return data.tobytes()
 
 
 def parse_id(value: uuid.UUID | str | bytes) -> bytes:

@@ -133,11 +133,6 @@ def _vector(flat: memoryview, at: int) -> tuple[int, int]:
     return _U32.unpack_from(flat, start)[0], start + 4
 
 
-def body_length_at(flat: memoryview) -> int:
-    """Where a message's metadata, which is this, says how long its body is; for who makes a message from a template."""
-    return _field(flat, _U32.unpack_from(flat, 0)[0], _MESSAGE_BODY_LENGTH)
-
-
 def nulls_claimed(data: memoryview, shape: MessageShape, node: int) -> int:
     """The null count that a field node gives."""
     try:

@@ -23,7 +23,7 @@ from sealane.delivery.limits import DeliveryLimits
 from sealane.delivery.offsets import Packed, pack, unpack
 from sealane.delivery.partition import Partition, Publication
 from sealane.delivery.subscription import Subscription
-from sealane.message import Batch, BatchMeta, Limits, Row, Stamp, from_payloads, from_rows
+from sealane.message import Batch, BatchMeta, Limits, Row, Stamp, decode, encode, from_payloads, from_rows
 
 MS = 1_000
 SECOND = 1_000_000
@@ -41,7 +41,10 @@ def listed(packed: Packed | BitMap64) -> list[int]:
 
 
 def plain(count: int) -> Batch:
-    return from_payloads([b"m"] * count, Stamp(START_US, bytes(16)), limits=Limits(batch_messages_max=10_000_000))
+    """So many plain messages, as they come over the wire."""
+    limits = Limits(batch_bytes_max=1 << 30, batch_messages_max=10_000_000)
+    made = from_payloads([b"m"] * count, Stamp(START_US, bytes(16)), limits=limits)
+    return decode(encode(made), limits=limits)
 
 
 def rows(*rows: Row, **meta: object) -> Batch:
