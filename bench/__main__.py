@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return flames.main(WORKS[asked.flame], results, asked.directory, asked.flame_client, asked.quick, console)
     given = list(sys.argv[1:] if arguments is None else arguments)
     choice = Choice(
-        works=chosen_works(asked.only or WORKS),
+        works=chosen_works(asked.only or [name for name, work in WORKS.items() if work.in_quick or not asked.quick]),
         peers=_peers(asked),
         rounds=asked.rounds or (1 if asked.quick else ROUNDS),
         quick=asked.quick,

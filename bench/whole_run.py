@@ -95,6 +95,7 @@ def overview() -> Table:
         beside = " (peers too)" if work.beside is not None else ""
         asked = "\n".join(_asked(work)) or "–"
         rounds = f"≤ {work.rounds_max}" if work.rounds_max < 100 else ""
+        rounds += "" if work.in_quick else ", not in --quick"
         table.add_row(work.group, work.name, work.title + beside, asked, rounds)
     return table
 

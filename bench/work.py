@@ -68,6 +68,8 @@ class Work:
     seconds: float = 5.0
     """About how long a round takes, to foretell the end of a run."""
     quick_seconds: float = 2.0
+    in_quick: bool = True
+    """Whether a quick run of everything has it: not what takes long however little there is of it."""
 
     def amounts_for(self, quick: bool) -> dict[str, Any]:
         return {**self.amounts, **(self.quick if quick else {})}

@@ -76,6 +76,7 @@ GROWTH = (
         rounds_max=1,
         seconds=110,
         quick_seconds=10,
+        in_quick=False,
     ),
     Work(
         "growth-connections",
@@ -87,5 +88,6 @@ GROWTH = (
         rounds_max=1,
         seconds=110,
         quick_seconds=10,
+        in_quick=False,
     ),
 )

@@ -80,7 +80,7 @@ IN_PROCESS = (
         ),
         _starts,
         {"topics": 1_000, "messages": 10_000_000},
-        {"topics": 50, "messages": 250_000},
+        {"topics": 10, "messages": 100_000},
         rounds_max=1,
         seconds=120,
         quick_seconds=6,
