@@ -27,7 +27,7 @@ STORE_SECONDS_MAX = 1_800.0
 TOPIC_MESSAGES = 100
 """What each of many topics holds; half of it is settled by a subscription."""
 
-REST_SECONDS = 2.0
+REST_SECONDS = 1.0
 REST_SECONDS_MAX = 1_800.0
 
 

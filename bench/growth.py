@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Literal
@@ -55,10 +56,11 @@ class Growth:
     grown_mb: float
 
 
-def cost(url: str, amounts: Amounts, *, topic: str | None = None) -> Cost:
+def cost(url: str, amounts: Amounts, *, topic: str | None = None, rest: Callable[[], None] = lambda: None) -> Cost:
     """What work costs on a node that runs: on a topic that is new, and deleted again, or on one that is there.
 
-    Either way the consumers' subscriptions are new and begin at the topic's end.
+    Either way the consumers' subscriptions are new and begin at the topic's end. `rest` is called before each work, to
+    wait until the node has done what the one before it left to do.
     """
     name = topic or f"new-{next(_numbers)}"
     with sealane.connect_sync(url) as lane:
@@ -66,10 +68,13 @@ def cost(url: str, amounts: Amounts, *, topic: str | None = None) -> Cost:
             lane.create_topic(name)
         order = Order(url, amounts.batch_messages, amounts.batch, topic=name, start="latest")
 
+        rest()
         with _subscription(lane, order) as order_of_batches:
             batches = wire.rate_at("publish_many", "consume_batches", order_of_batches)
+        rest()
         with _subscription(lane, replace(order, count=amounts.single_messages, batch=1)) as order_of_singles:
             singles = wire.rate_at("send", "consume", order_of_singles)
+        rest()
         with _subscription(lane, replace(order, count=amounts.paced_messages, batch=1)) as order_of_paced:
             receipt, received = wire.latencies_at(order_of_paced)
         if topic is None:
@@ -146,14 +151,15 @@ def _side_by_side(
     amounts: Amounts,
     on_progress: Progress,
 ) -> list[Growth]:
-    costs: dict[str, list[Cost]] = {"empty": [], **{where: [] for where in wheres}}
+    # The empty node is measured as often as the grown one, so that both write as much: what was written is compacted
+    # later, in the background.
+    turns = [(node, where) for where in wheres for node in (empty, grown)]
+    costs: dict[tuple[NodeProcess, Where], list[Cost]] = {turn: [] for turn in turns}
     for number in range(rounds):
-        turns = list(costs)
-        for turn in turns if number % 2 == 0 else reversed(turns):
-            node = empty if turn == "empty" else grown
-            topic = BIG_TOPIC if turn == "the big topic" else None
-            growing.wait_until_it_rests(node)
-            costs[turn].append(cost(node.url, amounts, topic=topic))
+        for node, where in turns if number % 2 == 0 else reversed(turns):
+            topic = BIG_TOPIC if where == "the big topic" and node is grown else None
+            found = cost(node.url, amounts, topic=topic, rest=partial(growing.wait_until_it_rests, node))
+            costs[node, where].append(found)
         on_progress(f"{case}: round {number + 1} of {rounds}")
     memory = resident.settled(empty.pid).resident_mb, resident.settled(grown.pid).resident_mb
-    return [Growth(case, where, tuple(costs["empty"]), tuple(costs[where]), *memory) for where in wheres]
+    return [Growth(case, where, tuple(costs[empty, where]), tuple(costs[grown, where]), *memory) for where in wheres]
