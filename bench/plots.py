@@ -203,7 +203,7 @@ def growth(path: Path, results: Results) -> bool:
     found = [figure for figure in results.figures if figure.work.startswith("growth-") and figure.reach is not None]
     if not found:
         return False
-    with canvas(path, 1, 8.6, 1.5 + 0.36 * len(found)) as (axis,):
+    with canvas(path, 1, 10.0, 1.5 + 0.36 * len(found)) as (axis,):
         axis.axvspan(0.9, 1.1, color=BAND, alpha=0.14, linewidth=0)
         axis.axvline(1.0, color=INK, linewidth=0.8)
         for row, figure in enumerate(reversed(found)):
@@ -215,10 +215,11 @@ def growth(path: Path, results: Results) -> bool:
             )
         axis.set_yticks(range(len(found)), [figure.name for figure in reversed(found)])
         values = [value for figure in found for value in (*figure.rounds, figure.value)]
-        axis.set_xlim(min(0.8, *values) - 0.03, max(1.2, *values) + 0.03)
+        low, high = min(0.8, *values), max(1.2, *values)
+        axis.set_xlim(low - (high - low) * 0.06, high + (high - low) * 0.06)
         axis.set_ylim(-0.6, len(found) - 0.2)
         axis.set_title("Cost, relative to an empty node")
-        axis.set_xlabel("more is dearer; the band is 10 % either way; lines span the rounds")
+        axis.set_xlabel("× the empty node's cost; the band is 10 %, lines span the rounds")
         axis.grid(axis="x")
         axis.set_axisbelow(True)
         axis.tick_params(axis="y", length=0)

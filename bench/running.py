@@ -146,7 +146,7 @@ def figures_of(work: Work, system: str, course: Course, amounts: dict[str, Any],
         lasting = course.readings[-1].courses.get(part.name, ())
         figures.append(
             Figure(
-                work.titled(part, amounts),
+                work.titled(part, amounts, beside=system != SEALANE),
                 part.unit,
                 statistics.median(values),
                 values,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ def run(choice: Choice, console: Console) -> int:
     this = Run(moment, choice.command, machine.facts(choice.directory))
     systems: list[System] = [Sealane(choice.directory), *(BesidePeer(peer, choice.directory) for peer in present)]
     failed = False
+    begun = time.monotonic()
     with Display(
         console, steps(choice.works, systems, choice.rounds), rounds=choice.rounds, quick=choice.quick
     ) as display:
@@ -70,6 +72,7 @@ def run(choice: Choice, console: Console) -> int:
             _save(choice.results, work, this, stated if work.beside else [], outcome)
             _tell(console, outcome)
             failed = failed or bool(outcome.failures)
+    console.print(f"measured in {timedelta(seconds=round(time.monotonic() - begun))}")
     write_pages(choice.results, console)
     return 1 if failed else 0
 

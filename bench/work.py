@@ -27,6 +27,8 @@ class Part:
     less_is_better: bool = False
     ratio_reach: float | None = None
     """At least so many times the best durable peer."""
+    title_beside: str | None = None
+    """What it is on a peer, where the title has words of Sealane's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,10 @@ class Work:
     def amounts_for(self, quick: bool) -> dict[str, Any]:
         return {**self.amounts, **(self.quick if quick else {})}
 
-    def titled(self, part: Part, amounts: Amounts) -> str:
-        return part.title.format(**amounts)
+    def titled(self, part: Part, amounts: Amounts, *, beside: bool = False) -> str:
+        """What a part is called, on Sealane or on a peer beside it."""
+        title = part.title_beside if beside and part.title_beside is not None else part.title
+        return title.format(**amounts)
 
     @property
     def title(self) -> str:

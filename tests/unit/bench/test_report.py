@@ -154,3 +154,8 @@ def test_pages_are_made_of_all_files_that_are_there(tmp_path: Path) -> None:
     read = report.read(tmp_path, WORKS)
     assert read.figures == results().figures
     assert [each.name for each in read.peers] == [each.name for each in results().peers]
+
+
+def test_the_front_page_says_in_short_what_an_acknowledgement_means() -> None:
+    assert front_page.in_short("fsync before each reply, one for all; slow") == "fsync before each reply"
+    assert front_page.in_short("none: nothing is stored") == "none"
