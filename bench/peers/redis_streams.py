@@ -12,7 +12,8 @@ from bench.peers.serving import first_line, free_ports, serving
 
 CLIENTS = (
     "no snapshots, no rewrites; redis-py (blocking, which was faster than asyncio) with hiredis; "
-    "producer: pipelines of 500 XADD, 3 of them on their way; consumer: XREADGROUP COUNT 500, each pipelined with the XACK of the one before; "
+    "producer: pipelines of 500 XADD, 3 of them on their way; "
+    "consumer: XREADGROUP COUNT 500, each pipelined with the XACK of the one before; "
     "latency: an XADD of its own for each message"
 )
 
