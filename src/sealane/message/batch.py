@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sealane.message.columns import complete, kept_places, kept_schema
-from sealane.message.plain import HEAD_BYTES, Plain, plain_payloads
+from sealane.message.plain import HEAD_BYTES, Plain, cut_plain, plain_payloads
 from sealane.message.schema import (
     ALL_OPTIONAL,
     COLUMNS,
@@ -30,6 +30,8 @@ _INT32 = struct.Struct("<i")
 _INT64 = struct.Struct("<q")
 _ROWS_BY_HAND = 64
 """Payloads of so many plain messages are had from memory before Arrow has opened the batch."""
+_BYTES_BY_HAND = 64 << 10
+"""Up to about this size plain messages are cut out of a batch by a copy, which takes less than Arrow's encoding."""
 _PLAIN_MASK = 1 << PRIORITY | 1 << EXPIRES | 1 << DELIVER_AT
 _WIDTHS = {ID: 16, PRIORITY: 1, CREATED: 8, EXPIRES: 8, DELIVER_AT: 8}
 
@@ -234,6 +236,16 @@ class Batch:
         if self._records is not None:
             return Batch(self._records.slice(start, stop - start), self.meta, absent=self._absent)
         return Batch.of_kept(self.kept.slice(start, stop - start), self.meta, self.absent)
+
+    def cut(self, start: int, stop: int) -> Batch:
+        """The same as a slice, for who encodes it next: few plain messages are copied, and are encoded by that."""
+        layout = self.layout
+        if layout is None or not 0 <= start < stop <= layout.rows or stop - start == layout.rows:
+            return self.slice(start, stop)
+        if layout.nbytes * (stop - start) > _BYTES_BY_HAND * layout.rows:
+            return self.slice(start, stop)
+        encoded, part = cut_plain(self.unopened(), layout, start, stop)
+        return Batch.unread(pa.py_buffer(encoded), self.meta, part)
 
     def take(self, indices: np.ndarray) -> Batch:
         """The messages at these places, in this order, copied."""

@@ -139,6 +139,22 @@ def join_plain(parts: Sequence[tuple[memoryview, Plain]]) -> tuple[bytes, Plain]
     return b"".join(pieces), joined
 
 
+def cut_plain(data: memoryview, plain: Plain, start: int, stop: int) -> tuple[bytes, Plain]:
+    """One Arrow message with the messages from `start` to before `stop`, at least one, copied."""
+    offsets = np.frombuffer(data, dtype="<i4", count=stop - start + 1, offset=plain.offsets_at + 4 * start)
+    first, end = int(offsets[0]), int(offsets[-1])
+    part = plain_layout(stop - start, end - first)
+    if first:
+        offsets = offsets - np.int32(first)
+    pieces = (
+        *(part.head, data[HEAD_BYTES + _ID_BYTES * start : HEAD_BYTES + _ID_BYTES * stop]),
+        *(offsets.data, _padding(offsets.nbytes)),
+        *(data[plain.payloads_at + first : plain.payloads_at + end], _padding(end - first)),
+        data[plain.times_at + 8 * start : plain.times_at + 8 * stop],
+    )
+    return b"".join(pieces), part
+
+
 def plain_payloads(data: memoryview, plain: Plain) -> list[bytes]:
     """The payloads, for a few messages faster than Arrow has them."""
     if plain.rows == 1:

@@ -51,7 +51,7 @@ def cut(stored: Stored, offsets: BitMap64) -> tuple[Part | None, BitMap64]:
         return None, these
     low, high = these.min(), these.max()
     if high - low + 1 == len(these):
-        return Part(range(low, high + 1), stored.batch.slice(low - stored.base, high + 1 - stored.base)), these
+        return Part(range(low, high + 1), stored.batch.cut(low - stored.base, high + 1 - stored.base)), these
     values = to_array(these)
     return Part(values, stored.batch.take((values - np.uint64(stored.base)).astype(np.int64))), these
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from sealane.doors.native.merging import MERGED_MESSAGES_MAX, SMALL_BYTES, merged
+from sealane.doors.native.merging import MERGED_MESSAGES_MAX, SMALL_BYTES, WORTH_MERGING, merged
 from sealane.doors.native.outgoing import browsed_parts, deliver_frames, placed_shares
 from sealane.engine import Stored
 from sealane.message import Batch, BatchMeta, Limits, Row, Stamp, decode, from_payloads, from_rows
-from sealane.node.deliveries import Delivery, Part
+from sealane.node.deliveries import Delivery, Part, cut
 from sealane.node.receipts import Receipts, Share
 from sealane.wire.messages import Deliver, PlacedShare
 
@@ -96,9 +96,27 @@ def test_small_parts_become_one() -> None:
 
 
 def test_what_differs_as_a_whole_stays_apart() -> None:
-    metas: list[dict[str, object]] = [{}, {"trace": "a"}, {"trace": "a"}, {"schema_id": 5}, {"given_ids": True}]
+    a: dict[str, object] = {"trace": "a"}
+    metas: list[dict[str, object]] = [{}, a, a, a, {"schema_id": 5}, {"given_ids": True}]
     parts = [Part(range(n, n + 1), batch_of(b"x", **meta)) for n, meta in enumerate(metas)]
-    assert [part.offsets for part in merged(parts)] == [range(1), range(1, 3), range(3, 4), range(4, 5)]
+    assert [part.offsets for part in merged(parts)] == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+
+
+def test_too_few_to_be_worth_it_stay_apart() -> None:
+    parts = [Part(range(n, n + 1), batch_of(b"x")) for n in range(WORTH_MERGING)]
+    assert merged(parts[1:]) == parts[1:]
+    assert len(merged(parts)) == 1
+    large = Part(range(9, 10), batch_of(b"x" * SMALL_BYTES))
+    assert merged([*parts[1:], large]) == [*parts[1:], large]
+
+
+def test_what_is_cut_from_plain_batches_is_merged_without_opening_them() -> None:
+    batches = [batch_of(*[b"%d" % n] * 3) for n in range(4)]
+    stored = [Stored(3 * n, batch) for n, batch in enumerate(batches)]
+    parts = [part for each in stored if (part := cut(each, BitMap64(range(2, 11)))[0]) is not None]
+    (one,) = merged(parts)
+    assert (one.offsets, one.batch.payloads()) == (range(2, 11), [b"0", b"1", b"1", b"1", b"2", b"2", b"2", b"3", b"3"])
+    assert all(batch.layout is not None for batch in (one.batch, *(part.batch for part in parts)))
 
 
 def test_large_parts_are_not_copied() -> None:

@@ -248,7 +248,29 @@ def test_plain_batches_join_to_the_last_bit_as_arrow_joins_them(parts: list[tupl
     assert_same(quickly(encode(quick)), in_the_general_way(encode(quick)))
 
 
-def test_a_slice_among_plain_batches_is_joined_by_arrow():
-    whole, part = batch_of(b"a", b"b"), batch_of(b"c", b"d", b"e").slice(1, 2)
-    assert concat([whole, part]).payloads() == [b"a", b"b", b"d"]
-    assert concat([part, whole.take(np.array([1, 0]))]).payloads() == [b"d", b"b", b"a"]
+@given(payload_lists, st.data())
+def test_what_is_cut_out_is_the_same_to_the_last_bit_as_a_slice(payloads: list[bytes], data: st.DataObject):
+    start = data.draw(st.integers(0, len(payloads)))
+    stop = data.draw(st.integers(start, len(payloads) + 1))
+    whole = batch_of(*payloads)
+    quick, general = whole.cut(start, stop), made_by_arrow(whole).cut(start, stop)
+    assert (quick == general, quick.payloads()) == (True, payloads[start:stop])
+    assert (quick.nbytes, quick.first_created_us) == (general.nbytes, general.first_created_us)
+    assert encode(quick) == encode(general)
+
+
+def test_few_messages_are_cut_out_by_a_copy_and_many_are_not():
+    whole = quickly(encode(batch_of(*[bytes(1000)] * 100)))
+    assert whole.cut(90, 100).encoded is not None
+    assert whole.cut(0, 90).encoded is None
+    assert whole.cut(0, 100) is whole
+    with pytest.raises(IndexError):
+        whole.cut(5, 4)
+
+
+@pytest.mark.parametrize("size", [100, SMALL_BYTES])
+def test_what_was_cut_out_is_joined_with_whole_batches(size: int):
+    whole = batch_of(b"a", b"b")
+    part = quickly(encode(batch_of(b"c", b"d" * size, b"e"))).cut(1, 2)
+    assert concat([whole, part]).payloads() == [b"a", b"b", b"d" * size]
+    assert concat([part, whole.take(np.array([1, 0]))]).payloads() == [b"d" * size, b"b", b"a"]

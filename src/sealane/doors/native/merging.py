@@ -14,6 +14,8 @@ from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.node.deliveries import Part
 
+WORTH_MERGING = 3
+"""Two parts are sent as they are: putting them together costs as much here as it saves at the other end."""
 SMALL_BYTES = 64 << 10
 """Parts up to this size are copied together; larger ones are cheaper to send as they are."""
 MERGED_MESSAGES_MAX = 10_000
@@ -22,7 +24,7 @@ MERGED_MESSAGES_MAX = 10_000
 
 def merged(parts: Sequence[Part]) -> list[Part]:
     """The same messages in the same order, in fewer parts."""
-    if len(parts) == 1:
+    if len(parts) < WORTH_MERGING:
         return list(parts)
     found: list[Part] = []
     group: list[Part] = []
@@ -30,15 +32,15 @@ def merged(parts: Sequence[Part]) -> list[Part]:
     for part in parts:
         fits = bool(group) and messages + len(part.batch) <= MERGED_MESSAGES_MAX and _alike(group[0].batch, part.batch)
         if group and not (fits and part.batch.nbytes <= SMALL_BYTES):
-            found.append(_one(group))
+            found += _joined(group)
             group, messages = [], 0
         group.append(part)
         messages += len(part.batch)
         if part.batch.nbytes > SMALL_BYTES:
-            found.append(_one(group))
+            found += _joined(group)
             group, messages = [], 0
     if group:
-        found.append(_one(group))
+        found += _joined(group)
     return found
 
 
@@ -50,15 +52,16 @@ def _alike(one: Batch, other: Batch) -> bool:
     return (first.given_ids, first.schema_id, first.trace) == (second.given_ids, second.schema_id, second.trace)
 
 
-def _one(group: list[Part]) -> Part:
-    if len(group) == 1:
-        return group[0]
+def _joined(group: list[Part]) -> list[Part]:
+    if len(group) < WORTH_MERGING:
+        return group
     # Which producer sent what is the node's business, and no longer true of the whole.
     meta = msgspec.structs.replace(group[0].batch.meta, producer=None, sequence=None, only=None)
-    return Part(_joined([part.offsets for part in group]), concat([part.batch for part in group]).with_meta(meta))
+    batch = concat([part.batch for part in group], meta=meta)
+    return [Part(_joined_offsets([part.offsets for part in group]), batch)]
 
 
-def _joined(offsets: Sequence[range | np.ndarray]) -> range | np.ndarray:
+def _joined_offsets(offsets: Sequence[range | np.ndarray]) -> range | np.ndarray:
     first, last = int(offsets[0][0]), int(offsets[-1][-1])
     if last - first + 1 == sum(map(len, offsets)):
         return range(first, last + 1)
