@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from pyroaring import BitMap64
 
-from sealane.client.broker import Hold
+from sealane.client.broker import DistantHold, Hold
 from sealane.errors import Closed, InvalidArgument, NotFound
 from sealane.node import Delivery
 
@@ -20,8 +20,11 @@ ACK_BUFFER_MESSAGES = 1_000
 class Answers:
     """What messages call when they are answered. Lives on after its consumer has left the loop."""
 
+    __slots__ = ("__weakref__", "_acks", "_auto_ack", "_buffered", "_closed", "_distant", "_timer", "hold")
+
     def __init__(self, hold: Hold, *, auto_ack: bool) -> None:
         self.hold = hold
+        self._distant = hold if isinstance(hold, DistantHold) else None
         self._auto_ack = auto_ack
         self._acks: dict[tuple[int, int], BitMap64] = {}
         self._buffered = 0
@@ -38,6 +41,19 @@ class Answers:
             return
         self.gather(delivery, offsets)
 
+    def ack_one(self, delivery: Delivery, offset: int) -> None:
+        """An ack of one message that nobody waits for: most are."""
+        if self._auto_ack:
+            return
+        if self._closed:
+            self._check_open()
+        place = (delivery.partition, delivery.lease)
+        gathered = self._acks.get(place)
+        if gathered is None:
+            self._acks[place] = gathered = BitMap64()
+        gathered.add(offset)
+        self._gathered(1)
+
     def gather(self, delivery: Delivery, offsets: BitMap64) -> None:
         """An ack that goes with others, soon."""
         place = (delivery.partition, delivery.lease)
@@ -46,7 +62,10 @@ class Answers:
             self._acks[place] = offsets
         else:
             gathered |= offsets
-        self._buffered += len(offsets)
+        self._gathered(len(offsets))
+
+    def _gathered(self, count: int) -> None:
+        self._buffered += count
         if self._buffered >= ACK_BUFFER_MESSAGES:
             self.flush()
         elif self._timer is None:
@@ -75,6 +94,10 @@ class Answers:
             self._timer.cancel()
             self._timer = None
         acks, self._acks, self._buffered = self._acks, {}, 0
+        if self._distant is not None:
+            if acks:
+                self._distant.settle_together(acks)
+            return
         for (partition, lease), offsets in acks.items():
             # A topic or subscription that was deleted has nothing left to acknowledge.
             with suppress(Closed, NotFound):

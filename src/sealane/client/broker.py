@@ -83,6 +83,9 @@ class Hold(Protocol):
 class DistantHold(Hold, Protocol):
     """A hold whose node is elsewhere, and may not answer."""
 
+    def settle_together(self, acks: Mapping[tuple[int, int], BitMap64]) -> None:
+        """The same as `settle` for each (partition, lease), in as few messages as can be."""
+
     def detach_at_once(self) -> None:
         """Tell the node, and do not wait for its word."""
 

@@ -166,14 +166,16 @@ class MessageConsumption(Consumption[Message]):
 
     async def next_opened(self, count: int = MESSAGES_OPENED_AT_ONCE) -> Opened:
         """Messages for the caller to claim: the rest of those that were opened last, or else the next."""
-        await self.open()
+        if self._answers is None or self._ended:
+            await self.open()
         fetched = self._fetched
         if fetched.opened is not None:
             if fetched.opened.rows:
                 return fetched.opened
             self._make_room(len(fetched.opened.part.batch))
             fetched.close_opened()
-        await fetched.wait()
+        if not fetched.ready:
+            await fetched.wait()
         return fetched.open(count)
 
     async def settle_first(self, opened: Opened, row: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +18,7 @@ from sealane.node.principals import ADMIN
 from sealane.node.receipts import Receipts
 from sealane.node.session import Session
 from sealane.node.surroundings import of_this_machine
+from sealane.prompt import Prompt
 
 if TYPE_CHECKING:
     from sealane.engine.local import StorageSettings
@@ -28,7 +28,7 @@ class InProcessBroker(Session):
     """A session with a node of this process, as a lane needs it."""
 
     def hand_over(self, topic: str, batch: Batch, landed: Landed) -> None:
-        def tell(durable: asyncio.Future[Receipts]) -> None:
+        def tell(durable: Prompt[Receipts]) -> None:
             if durable.cancelled():
                 landed(None, Closed("the broker closed"))
             elif (error := durable.exception()) is not None:
@@ -36,7 +36,7 @@ class InProcessBroker(Session):
             else:
                 landed(durable.result(), None)
 
-        self.publish(topic, batch).add_done_callback(tell)
+        self.publish(topic, batch).when_done(tell)
 
 
 def in_process(node: Node) -> Lane:

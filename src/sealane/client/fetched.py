@@ -46,16 +46,18 @@ class Fetched:
         self._queue: deque[_Waiting] = deque()
         self.opened: Opened | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._arrived = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
         self.error: SealaneError | None = None
 
     def deliver(self, delivery: Delivery) -> None:
         until = math.inf
         if self._patience_seconds is not None:
             until = asyncio.get_running_loop().time() + self._patience_seconds
-        self._queue.extend(_Waiting(delivery, part, until) for part in delivery.parts)
-        self._arrived.set()
-        self._arm()
+        for part in delivery.parts:
+            self._queue.append(_Waiting(delivery, part, until))
+        self._wake()
+        if self._timer is None:
+            self._arm()
 
     def revoke(self, revocation: Revocation) -> None:
         """Drop what is no longer ours, and make room for as much."""
@@ -105,15 +107,31 @@ class Fetched:
 
     def fail(self, error: SealaneError) -> None:
         self.error = error
-        self._arrived.set()
+        self._wake()
+
+    @property
+    def ready(self) -> bool:
+        """Whether something is there."""
+        return bool(self._queue)
 
     async def wait(self) -> None:
         """Until something is there; raises if nothing can come any more."""
         while not self._queue:
             if self.error is not None:
                 raise self.error
-            self._arrived.clear()
-            await self._arrived.wait()
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                if waiter.cancelled() and waiter in self._waiters:
+                    self._waiters.remove(waiter)
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def take(self, count: int) -> tuple[Delivery, Part]:
         """The next messages, at most `count`, of one stored batch."""
@@ -139,7 +157,8 @@ class Fetched:
     def close_opened(self) -> None:
         """All that was opened is claimed, or was withdrawn."""
         self.opened = None
-        self._arm()
+        if self._timer is None:
+            self._arm()
 
     def forget(self) -> list[tuple[int, int, BitMap64]]:
         """The node does not hold it for us any more: drop what was not handed out, and make room for as much.

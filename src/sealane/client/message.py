@@ -170,7 +170,10 @@ class Message(LeasedMessage):
         the message is never delivered again on this subscription. Raises `LeaseLost` (with `confirm`) if it was
         no longer this consumer's.
         """
-        await self._answers.ack(self._delivery, self._offsets(), confirm=confirm)
+        if confirm:
+            await self._answers.ack(self._delivery, self._offsets(), confirm=True)
+        else:
+            self._answers.ack_one(self._delivery, self.offset)
 
     async def nack(self, *, delay: float | None = None, reason: str | None = None, confirm: bool = False) -> None:
         """It failed. It comes again after `delay` seconds, or the subscription's back-off; `reason` goes with it to

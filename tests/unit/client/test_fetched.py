@@ -8,6 +8,7 @@ import pytest
 from pyroaring import BitMap64
 
 from sealane.client.fetched import Fetched
+from sealane.errors import Closed
 from sealane.message import Limits, Stamp, from_payloads
 from sealane.node import Delivery, Part, Revocation
 
@@ -102,3 +103,24 @@ async def test_there_may_be_nothing_to_forget() -> None:
     watched = Watched(None)
     assert watched.fetched.forget() == []
     assert watched.dropped == 0
+
+
+async def test_all_who_wait_are_woken_and_who_gave_up_is_forgotten() -> None:
+    watched = Watched(None)
+    assert not watched.fetched.ready
+    waiting = [asyncio.create_task(watched.fetched.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting[0]
+    watched.fetched.deliver(delivery(1, range(1)))
+    assert watched.fetched.ready
+    await asyncio.gather(*waiting[1:])
+
+    watched.fetched.take(1)
+    waiting = [asyncio.create_task(watched.fetched.wait()) for _ in range(2)]
+    await asyncio.sleep(0)
+    watched.fetched.fail(Closed("over"))
+    for task in waiting:
+        with pytest.raises(Closed, match="over"):
+            await task

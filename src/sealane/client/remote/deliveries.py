@@ -36,17 +36,17 @@ def delivery_of(message: Deliver, body: memoryview, subscription: str, generatio
         subscription,
         generation << GENERATION_SHIFT | message.lease,
         message.deadline_us,
-        tuple(Part(offsets, batch) for offsets, batch in _parts_of(message.parts, body)),
-        tuple((from_runs(runs), attempt) for runs, attempt in message.attempts),
+        tuple(_parts_of(message.parts, body)),
+        tuple((from_runs(runs), attempt) for runs, attempt in message.attempts) if message.attempts else (),
     )
 
 
 def stored_of(parts: Sequence[WirePart], body: memoryview) -> list[Stored]:
-    return [Stored(int(offsets[0]), batch) for offsets, batch in _parts_of(parts, body)]
+    return [Stored(int(part.offsets[0]), part.batch) for part in _parts_of(parts, body)]
 
 
-def _parts_of(parts: Sequence[WirePart], body: memoryview) -> list[tuple[range | np.ndarray, Batch]]:
-    found: list[tuple[range | np.ndarray, Batch]] = []
+def _parts_of(parts: Sequence[WirePart], body: memoryview) -> list[Part]:
+    found: list[Part] = []
     at = 0
     for first, count, size, scattered in parts:
         if size < 0 or at + size > len(body):
@@ -55,7 +55,7 @@ def _parts_of(parts: Sequence[WirePart], body: memoryview) -> list[tuple[range |
         offsets = range(first, first + count) if scattered is None else _integers(scattered, "<i8").astype(np.uint64)
         if len(batch) != count or len(offsets) != count:
             raise ProtocolError("bad-message", f"a batch of {len(batch):,} messages was announced as {count:,}")
-        found.append((offsets, batch))
+        found.append(Part(offsets, batch))
         at += size
     return found
 

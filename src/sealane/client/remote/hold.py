@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -213,6 +213,18 @@ class RemoteHold:
         if link is not None:
             for runs in split_runs(partition, lease, offsets):
                 link.tell(Settle(self._number, [runs]))
+
+    def settle_together(self, acks: Mapping[tuple[int, int], BitMap64]) -> None:
+        by_link: dict[Link, list[tuple[int, int, BitMap64]]] = {}
+        for (partition, lease), offsets in acks.items():
+            if self._place is not None:
+                self._place.settle(partition, offsets)
+            link = self._link_of(lease)
+            if link is not None:
+                by_link.setdefault(link, []).append((partition, lease, offsets))
+        for link, leases in by_link.items():
+            for group in grouped_runs(leases):
+                link.tell(Settle(self._number, group))
 
     async def ack(self, partition: int, lease: int, offsets: BitMap64 | None = None) -> None:
         for runs in split_runs(partition, lease, offsets):

@@ -29,6 +29,7 @@ Answered = Callable[[Any, memoryview, SealaneError | None], None]
 
 _NO_BODY = memoryview(b"")
 _OPEN = State.OPEN
+_OF_ITSELF = frozenset({Ping, Pong, Progress, Welcome, Goodbye})
 
 
 class LinkLost(Unavailable):
@@ -267,7 +268,20 @@ class Link(asyncio.BufferedProtocol):
         kind = type(message)
         if kind is Deliver or kind is Revoke or kind is Ended:
             self._user.heard(self, message, body)
-        elif kind is Ping:
+        elif kind in _OF_ITSELF:
+            self._attend(message)
+        else:
+            answered = self._calls.pop(message.call)
+            if self._progress:
+                self._progress.pop(message.call, None)
+            answered(message, body, None)
+            if self._room:
+                self._make_room()
+
+    def _attend(self, message: Any) -> None:
+        """What is said of the link's own life, and of how far a request is."""
+        kind = type(message)
+        if kind is Ping:
             self._write(self._wire.pong(self._loop.time()))
         elif kind is Pong:
             pass
@@ -279,14 +293,8 @@ class Link(asyncio.BufferedProtocol):
             self._tick_later()
             if not self.welcomed.done():
                 self.welcomed.set_result(message)
-        elif kind is Goodbye:
-            self._farewell(message)
         else:
-            answered = self._calls.pop(message.call)
-            self._progress.pop(message.call, None)
-            answered(message, body, None)
-            if self._room:
-                self._make_room()
+            self._farewell(message)
 
     def _farewell(self, goodbye: Goodbye) -> None:
         if goodbye.code == DRAINING:

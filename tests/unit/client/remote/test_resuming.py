@@ -249,6 +249,28 @@ async def attached(visitor: Visitor, **positions: int) -> wire.Attach:
     return attach
 
 
+async def test_acks_of_several_leases_go_in_one_message(meeting: Meeting) -> None:
+    loop = aiter(meeting.lane.consume("orders", "billing"))
+    stepping = asyncio.create_task(anext(loop))
+    consumer = (await attached(meeting.visitor)).consumer
+    for lease in range(3):
+        meeting.visitor.say(*delivery(consumer, lease, 10 * lease, b"a", b"b", b"c"))
+    messages = [await stepping] + [await anext(loop) for _ in range(8)]
+    for message in messages:
+        if message.offset not in (1, 22):
+            await message.ack()
+
+    settle = await meeting.visitor.hear(wire.Settle)
+    assert [(each.lease, each.runs) for each in settle.leases] == [
+        (0, [0, 1, 2, 3]),
+        (1, [10, 13]),
+        (2, [20, 22]),
+    ]
+    leaving = asyncio.create_task(loop.aclose())
+    meeting.visitor.say(wire.Done((await meeting.visitor.hear(wire.Detach)).call))
+    await leaving
+
+
 async def test_a_consumer_attaches_again_with_the_credit_it_had_left(node: ScriptedNode, meeting: Meeting) -> None:
     messages = meeting.lane.consume("orders", "billing", prefetch=10)
     loop = aiter(messages)
