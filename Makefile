@@ -16,13 +16,6 @@ ARGS ?=
 BIN := .venv/bin
 CODE := $(foreach folder,src tests bench examples,$(if $(shell find $(folder) -name '*.py' -print -quit 2>/dev/null),$(folder)))
 
-# What the bench needs beside: plots, and the peers' clients. Once, and again when .venv is made anew; without a network it
-# goes on with what there is, and says what it had to leave out.
-BENCH_PACKAGES = [[ -f .venv/.bench ]] || { echo 'make bench: adding to .venv what the bench takes' && \
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --no-build-isolation \
-	--editable '.[bench]' >.venv/bench.log 2>&1 && touch .venv/.bench || \
-	echo 'make bench: pip could not install everything (.venv/bench.log); going on with what there is' >&2; }
-
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 16
 
@@ -54,7 +47,6 @@ kill: setup ## kill a node under load, ROUNDS=100 times, and see that nothing is
 	@$(BIN)/python -m tests.kill --rounds $(ROUNDS) $(ARGS)
 
 bench: setup ## measure, beside the peers; results go to bench/results; ARGS="--quick" for a look, "--help" for more
-	@$(BENCH_PACKAGES)
 	@$(BIN)/python -m bench $(ARGS)
 
 fuzz: setup ## throw hostile bytes at the decoders for SECONDS_MAX=60 seconds, from SEED

@@ -5,14 +5,10 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import pytest
-
 from bench import plots
 from bench.report import Results
 from bench.works import WORKS
 from tests.unit.bench.planted import page, results
-
-pytest.importorskip("matplotlib", reason="matplotlib is missing; run: pip install 'sealane[bench]'")
 
 
 def test_every_plot_that_there_are_numbers_for_is_drawn(tmp_path: Path) -> None:

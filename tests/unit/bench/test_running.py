@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bench import __main__ as command_line
+from bench import whole_run
 from bench.figures import SEALANE, at_percent
 from bench.running import Sealane, measure_beside, told
 from bench.whole_run import chosen_works
@@ -106,3 +108,23 @@ def test_every_work_can_say_what_it_is() -> None:
             assert len(set(titles)) == len(titles)
             assert all("{" not in title for title in titles)
         assert set(each.quick) <= set(each.amounts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "peers"),
+    [
+        ([], []),
+        (["--only", "peers"], []),
+        (["--only", "latency"], None),
+        (["--only", "latency", "--peers"], []),
+        (["--only", "latency", "--peers", "zeromq"], ["zeromq"]),
+        (["--only", "peers", "--no-peers"], None),
+    ],
+)
+def test_peers_take_part_in_everything_and_where_they_are_asked_for(
+    arguments: list[str], peers: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[whole_run.Choice] = []
+    monkeypatch.setattr(whole_run, "run", lambda choice, console: asked.append(choice) or 1)
+    assert command_line.main(arguments) == 1, "the exit code is the run's"
+    assert asked[0].peers == peers
