@@ -52,6 +52,18 @@ async def test_a_message_is_sent_with_every_option(lane: sealane.Lane) -> None:
     assert second.payload == b"later"
 
 
+@pytest.mark.parametrize("every", [1, 2, 7, 999])
+async def test_messages_with_a_key_and_without_stay_in_order(lane: sealane.Lane, every: int) -> None:
+    sent = [(b"%d" % index, None if index % every else b"k%d" % index) for index in range(1, 3_000)]
+    async with lane.producer("orders") as producer:
+        for payload, key in sent:
+            await producer.send(payload, key=key)
+            if payload == b"1500":
+                await producer.flush()
+    received = await take(lane.consume("orders", "billing"), len(sent))
+    assert [(message.payload, message.key) for message in received] == sent
+
+
 async def test_a_message_that_breaks_a_rule_is_refused_and_the_producer_goes_on(lane: sealane.Lane) -> None:
     async with lane.producer("orders") as producer:
         await producer.send(b"good")

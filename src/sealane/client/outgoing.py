@@ -57,6 +57,10 @@ class Outgoing:
     def build(self, rows: list[Row]) -> Batch:
         return from_rows(rows, self._surroundings.stamp(), limits=self.limits)
 
+    def build_plain(self, payloads: list[bytes]) -> Batch:
+        """As `build`, of messages that have only a payload."""
+        return from_payloads(payloads, self._surroundings.stamp(), limits=self.limits)
+
     def batches(self, messages: Sequence[bytes] | pa.RecordBatch | pa.Table) -> list[Batch]:
         limits, surroundings = self.limits, self._surroundings
         if isinstance(messages, pa.RecordBatch | pa.Table):

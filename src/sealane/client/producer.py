@@ -37,8 +37,10 @@ class Producer:
         self._publish = publish
         self._identity = identity
         self._sequence = 0
+        # What is buffered is in one of the two: in `_payloads` while no message has anything beside its payload.
+        self._payloads: list[bytes] = []
         self._rows: list[Row] = []
-        self._row_bytes = 0
+        self._buffered_bytes = 0
         self._in_flight: set[asyncio.Task[None]] = set()
         self.error: BaseException | None = None
         """What went wrong first; `send` and `flush` raise it."""
@@ -59,10 +61,15 @@ class Producer:
     ) -> None:
         """Buffer a message; waits only while the node is behind by the buffers' size."""
         self._check()
-        row = self._outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay)
-        self._rows.append(row)
-        self._row_bytes += len(payload)
-        if len(self._rows) >= BATCH_MESSAGES or self._row_bytes >= BATCH_BYTES:
+        plain = key is None and headers is None and priority == 5 and ttl is None and not delay
+        if plain and not self._rows and type(payload) is bytes:
+            # Most messages have only a payload: a row of its own for each would take as long as all the rest.
+            self._payloads.append(payload)
+        else:
+            row = self._outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay)
+            self._buffer_rows([row])
+        self._buffered_bytes += len(payload)
+        if self._is_full():
             await self._dispatch_when_there_is_room()
         elif self._scheduled is None:
             self._scheduled = asyncio.get_running_loop().call_soon(self._dispatch_if_idle)
@@ -71,14 +78,23 @@ class Producer:
         """As `send`, for messages that were gathered elsewhere, about a batch of them at most."""
         self._check()
         row_bytes = sum(len(row.payload) for row in rows)
-        if len(self._rows) + len(rows) > BATCH_MESSAGES or self._row_bytes + row_bytes > BATCH_BYTES:
+        messages = len(self._payloads) + len(self._rows) + len(rows)
+        if messages > BATCH_MESSAGES or self._buffered_bytes + row_bytes > BATCH_BYTES:
             await self._dispatch_when_there_is_room()
-        self._rows += rows
-        self._row_bytes += row_bytes
+        self._buffer_rows(rows)
+        self._buffered_bytes += row_bytes
         if not self._in_flight:
             self._dispatch()
-        elif len(self._rows) >= BATCH_MESSAGES or self._row_bytes >= BATCH_BYTES:
+        elif self._is_full():
             await self._dispatch_when_there_is_room()
+
+    def _buffer_rows(self, rows: list[Row]) -> None:
+        if self._payloads:
+            self._rows, self._payloads = [Row(payload) for payload in self._payloads], []
+        self._rows += rows
+
+    def _is_full(self) -> bool:
+        return len(self._payloads) + len(self._rows) >= BATCH_MESSAGES or self._buffered_bytes >= BATCH_BYTES
 
     async def _dispatch_when_there_is_room(self) -> None:
         while len(self._in_flight) >= BATCHES_IN_FLIGHT:
@@ -101,11 +117,12 @@ class Producer:
             self._dispatch()
 
     def _dispatch(self) -> None:
-        if not self._rows or self.error is not None:
+        payloads, rows = self._payloads, self._rows
+        if not (payloads or rows) or self.error is not None:
             return
-        rows, self._rows, self._row_bytes = self._rows, [], 0
+        self._payloads, self._rows, self._buffered_bytes = [], [], 0
         try:
-            batch = self._outgoing.build(rows)
+            batch = self._outgoing.build(rows) if rows else self._outgoing.build_plain(payloads)
         except Exception as error:
             self.error = error
             return
