@@ -63,8 +63,9 @@ GROWTH = (
         {"messages": 50_000_000, "rounds": 4, "work": FULL},
         {"messages": 200_000, "rounds": 1, "work": LITTLE},
         rounds_max=1,
-        seconds=300,
-        quick_seconds=15,
+        seconds=360,
+        quick_seconds=25,
+        in_quick=False,
     ),
     Work(
         "growth-topics",
@@ -75,8 +76,7 @@ GROWTH = (
         {"topics": 20, "rounds": 1, "work": LITTLE},
         rounds_max=1,
         seconds=110,
-        quick_seconds=10,
-        in_quick=False,
+        quick_seconds=12,
     ),
     Work(
         "growth-connections",

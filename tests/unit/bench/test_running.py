@@ -125,6 +125,11 @@ def test_peers_take_part_in_everything_and_where_they_are_asked_for(
     arguments: list[str], peers: list[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[whole_run.Choice] = []
-    monkeypatch.setattr(whole_run, "run", lambda choice, console: asked.append(choice) or 1)
+
+    def run(choice: whole_run.Choice, console: object) -> int:
+        asked.append(choice)
+        return 1
+
+    monkeypatch.setattr(whole_run, "run", run)
     assert command_line.main(arguments) == 1, "the exit code is the run's"
     assert asked[0].peers == peers
