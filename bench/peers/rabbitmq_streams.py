@@ -34,9 +34,10 @@ class RabbitMqStreams(ServedPeer):
         "a crash of the machine loses messages"
     )
     settings = (
-        "one node, one replica, schedulers without busy waiting; producer: rstream, sub-entry batches of 500 raw "
-        "messages, uncompressed, up to 400,000 messages unconfirmed; consumer: 50 chunks of credit, "
-        "offset stored on the server each 10,000 messages; latency: a publish of its own for each message; uvloop"
+        "one node, one replica, schedulers without busy waiting; producer: rstream, raw messages, up to 256 B in "
+        "uncompressed sub-entries of 250 with up to 400,000 messages unconfirmed, larger ones in batches of 500 with "
+        "up to 50,000 unconfirmed; consumer: 50 chunks of credit, offset stored on the server each 10,000 messages; "
+        "latency: a publish of its own for each message; uvloop"
     )
     count = 1_000_000
     client = "bench.peers.rabbitmq_client"
