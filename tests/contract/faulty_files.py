@@ -68,12 +68,12 @@ class FaultyFile(DiskFile):
         self._raise("read")
         return super().read_at(position, length)
 
-    def zero_fill(self, length: int) -> None:
+    def zero_fill(self, length: int, *, written: bool = True) -> None:
         self._raise("zero_fill")
         self._check_room(length)
         self._filling = True
         try:
-            super().zero_fill(length)
+            super().zero_fill(length, written=written)
         finally:
             self._filling = False
 

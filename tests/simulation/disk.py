@@ -357,7 +357,7 @@ class SimFile:
         self._check()
         return bytes(self._sectors.cached[position : position + length])
 
-    def zero_fill(self, length: int) -> None:
+    def zero_fill(self, length: int, *, written: bool = True) -> None:
         self._check()
         self._disk.zero_fill(self._name, self._sectors, length)
 

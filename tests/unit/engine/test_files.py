@@ -37,10 +37,11 @@ def test_more_buffers_than_one_call_takes_are_written_all(files: DiskFiles) -> N
     file.close()
 
 
-def test_zero_fill_lengthens_and_never_overwrites(files: DiskFiles) -> None:
+@pytest.mark.parametrize("written", [True, False])
+def test_zero_fill_lengthens_and_never_overwrites(files: DiskFiles, written: bool) -> None:
     file = files.open("a", create=True)
     file.write_at(0, [b"data"])
-    file.zero_fill(3_000_000)
+    file.zero_fill(3_000_000, written=written)
     assert file.size == 3_000_000
     assert file.read_at(0, 6) == b"data\0\0"
     assert os.stat(Path(files.location, "a")).st_blocks * 512 >= 3_000_000

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
+from sealane.engine.local.files import DiskFile
 from sealane.engine.local.segment import SPARE_NAME
 from tests.contract.engine_suite import Clock, Owner, batch
 
@@ -34,3 +37,27 @@ async def test_the_next_one_is_not_prepared_while_the_last_one_gets_its_name(tmp
         await owner.commit(batch(bytes(500)))
     await engine.close()
     assert all(files.taken)
+
+
+@pytest.mark.parametrize(("payload_bytes", "written"), [(500, True), (200_000, False)])
+async def test_zeros_are_written_ahead_of_small_records_and_not_of_large_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, payload_bytes: int, written: bool
+) -> None:
+    asked: list[bool] = []
+    zero_fill = DiskFile.zero_fill
+
+    def watched(file: DiskFile, length: int, *, written: bool = True) -> None:
+        asked.append(written)
+        zero_fill(file, length, written=written)
+
+    monkeypatch.setattr(DiskFile, "zero_fill", watched)
+    settings = StorageSettings(segment_bytes=1 << 20, segment_bytes_first=1 << 20, compaction=False)
+    engine = await LocalEngine.start(DiskFiles(tmp_path / "data"), settings=settings, clock=Clock(), entropy=os.urandom)
+    owner = await Owner.of(engine)
+    while not asked or asked[-1] is not written:
+        await owner.commit(batch(bytes(payload_bytes)))
+    fills = len(asked)
+    while len(asked) < fills + 2:
+        await owner.commit(batch(bytes(payload_bytes)))
+    assert asked[fills:] == [written] * len(asked[fills:])
+    await engine.close()

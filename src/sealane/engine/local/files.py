@@ -33,8 +33,11 @@ class File(Protocol):
         """Up to `length` bytes; fewer at the end of the file."""
         ...
 
-    def zero_fill(self, length: int) -> None:
-        """Make the file at least `length` long with real zeros on disk, so that later writes change no metadata."""
+    def zero_fill(self, length: int, *, written: bool = True) -> None:
+        """Make the file at least `length` long; it reads as zeros and its space is taken.
+
+        `written`: with real zeros on disk, so that later writes change no metadata.
+        """
         ...
 
     def truncate(self, length: int) -> None: ...
@@ -131,13 +134,13 @@ class DiskFile:
             done += len(data)
         return b"".join(parts)
 
-    def zero_fill(self, length: int) -> None:
+    def zero_fill(self, length: int, *, written: bool = True) -> None:
         start = self.size
         if start >= length:
             return
         # Asking for the space first fails early when there is none, and gives one contiguous run where there is.
         os.posix_fallocate(self._descriptor, start, length - start)
-        for position in range(start, length, len(_ZERO_CHUNK)):
+        for position in range(start, length, len(_ZERO_CHUNK)) if written else ():
             self.write_at(position, [memoryview(_ZERO_CHUNK)[: length - position]])
         os.fsync(self._descriptor)
 

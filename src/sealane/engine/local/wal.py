@@ -17,6 +17,10 @@ from sealane.engine.local.space import Lacking, Space
 
 _GROWTH = 4
 """How much longer than the last a segment is, until it reaches its full length."""
+_LARGE_RECORD_BYTES = 64 << 10
+"""Where records are larger than this on average, the next segment's space is only taken and not written in advance: a
+small record is synced in two thirds of the time where zeros are on disk already, to a large one it makes no difference,
+and writing everything twice takes a tenth of the throughput."""
 _FILL_STEP_BYTES = 4 << 20
 """How much is zero-filled and synced at once: commits that share the disk do not wait long behind it."""
 
@@ -148,7 +152,7 @@ class Wal:
         if file is None:
             file = self._filling = self._files.open(SPARE_NAME, create=True)
         try:
-            file.zero_fill(min(wanted, file.size + _FILL_STEP_BYTES))
+            file.zero_fill(min(wanted, file.size + _FILL_STEP_BYTES), written=not self._records_are_large())
         except OSError:
             self.discard_spare()
             raise
@@ -163,6 +167,13 @@ class Wal:
                 return True
         self.discard_spare()  # A commit could not wait for it, and took its room.
         return False
+
+    def _records_are_large(self) -> bool:
+        segment = self.active
+        if segment is None:
+            return False
+        records = self._next_sequence - segment.header.first_sequence
+        return records > 0 and segment.end / records > _LARGE_RECORD_BYTES
 
     def discard_spare(self) -> None:
         """Give the space of a half-prepared segment back."""
