@@ -134,12 +134,15 @@ class Dispatcher:
         if not grants:
             return False
         self._group.served(consumer)
-        owner.note(subscription, grants, soon=False, wake=False)
+        owner.note_journal_of(subscription, grants, soon=False)
         leased = [unpack(grant.offsets) for grant in grants]
         consumer.credit -= sum(map(len, leased))
         attempts = [later_attempts(subscription, offsets) for offsets in leased]
-        for grant, offsets, later in zip(grants, leased, attempts, strict=True):
-            await self._send(consumer, grant, offsets, later)
+        try:
+            for grant, offsets, later in zip(grants, leased, attempts, strict=True):
+                await self._send(consumer, grant, offsets, later)
+        finally:
+            owner.see_to(subscription, grants)  # After the messages are out: nobody waits for it.
         return True
 
     async def _scan(self, consumer: Consumer) -> None:

@@ -180,16 +180,11 @@ class PartitionOwner:
         if self.supervisor.failure is not None:
             task = self.supervisor.failed_task
             raise StorageFailed(f"{self.key} takes no writes: {task} crashed and the node stops; its log says why")
-        error = self.engine.failure or self.error or self._failed_commit()
+        error = self.engine.failure or self.error
         if isinstance(error, StorageFull):
             raise error
         if error is not None:
             raise StorageFailed(f"{self.key} takes no writes after an error: {error}") from error
-
-    def _failed_commit(self) -> BaseException | None:
-        """Why the last commit failed, if it has: known a moment before `broke` is told."""
-        last = self._last_commit
-        return last.exception() if last is not None and last.done() and not last.cancelled() else None
 
     # --- the journal --------------------------------------------------------------------------------------------------
 
@@ -274,14 +269,24 @@ class PartitionOwner:
 
         `wake` is whether they may have made a message ready.
         """
+        self.note_journal_of(subscription, events, soon=soon)
+        self.see_to(subscription, events)
+        if wake and (dispatcher := self.dispatchers.get(subscription.name)) is not None:
+            dispatcher.wake()
+
+    def note_journal_of(
+        self, subscription: Subscription, events: Sequence[SubscriptionEvent], *, soon: bool = True
+    ) -> None:
+        """Journal them before long, if the subscription is one that lasts."""
         if events and self.core.subscriptions.get(subscription.name) is subscription:
             self.note_journal(events, soon=soon)
+
+    def see_to(self, subscription: Subscription, events: Sequence[SubscriptionEvent]) -> None:
+        """What follows from the events, beside their journal: counting, burying, the next tick."""
         if events:
             self.witness.happened(events, subscription)
         if subscription.dying:
             self._bury(self, subscription)
-        if wake and (dispatcher := self.dispatchers.get(subscription.name)) is not None:
-            dispatcher.wake()
         self.ticker.arm()
 
     def note_journal(self, events: Sequence[Event], *, soon: bool = True) -> None:
@@ -301,7 +306,7 @@ class PartitionOwner:
     def _flush_now(self) -> None:
         self._flush_timer = None
         self._flush_at = float("inf")
-        if not self._waiting or self.error or self.engine.failure or self.supervisor.failure or self._failed_commit():
+        if not self._waiting or self.error or self.engine.failure or self.supervisor.failure:
             return
         try:
             self.commit(stage(self)).when_done(_consume_exception)
@@ -352,6 +357,7 @@ class PartitionOwner:
         stored = self.engine.recent(self.key, offset) or self._read_ahead.find(self.key, offset)
         if stored is not None:
             return stored
+        self.ticker.arm()  # What was leased just now may have to end while it is read.
         read = await self.engine.read(self.key, offset, bytes_max=READ_AHEAD_BYTES)
         self._read_ahead.keep(self.key, read)
         return read[0] if read else None

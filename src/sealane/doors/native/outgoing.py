@@ -39,6 +39,12 @@ def _placed(partition: int, rows: np.ndarray | None, offsets: range | list[int])
 
 def deliver_frames(consumer: int, delivery: Delivery, body_bytes_max: int) -> Iterator[tuple[Deliver, Body]]:
     """The delivery as one message, or as several of the same lease where one would be too long."""
+    if len(delivery.parts) == 1 and not delivery.attempts:
+        part = delivery.parts[0]
+        body, count = encoded(part.batch)
+        if count <= body_bytes_max:
+            yield _deliver(consumer, delivery, [_wire_part(part, count)], []), body
+            return
     whole = merged(delivery.parts)
     for parts, wire_parts, body in _grouped(whole, body_bytes_max):
         attempts = delivery.attempts
@@ -47,18 +53,13 @@ def deliver_frames(consumer: int, delivery: Delivery, body_bytes_max: int) -> It
             for part in parts:
                 here |= offsets_of(part)
             attempts = tuple((shared, attempt) for offsets, attempt in attempts if (shared := offsets & here))
-        yield (
-            Deliver(
-                consumer,
-                delivery.topic,
-                delivery.partition,
-                delivery.lease,
-                delivery.deadline_us,
-                wire_parts,
-                [(to_runs(offsets), attempt) for offsets, attempt in attempts],
-            ),
-            body,
-        )
+        yield _deliver(consumer, delivery, wire_parts, [(to_runs(runs), attempt) for runs, attempt in attempts]), body
+
+
+def _deliver(
+    consumer: int, delivery: Delivery, parts: list[WirePart], attempts: list[tuple[list[int], int]]
+) -> Deliver:
+    return Deliver(consumer, delivery.topic, delivery.partition, delivery.lease, delivery.deadline_us, parts, attempts)
 
 
 def browsed_parts(stored: Sequence[Stored], body_bytes_max: int) -> tuple[list[WirePart], Body]:

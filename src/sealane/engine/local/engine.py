@@ -235,19 +235,20 @@ class LocalEngine:
 
     def _take_in(self, group: list[Pending], landed: Landed) -> None:
         segment = landed.segment
-        if segment is not None:
-            index = segment.index
-            if not len(index):
-                self._sources.add(segment.number, segment.name)
-            for bundle, row in landed.bundles:
-                logs = bundle.logs
-                logs.log(bundle.kind).append(row)
-                index.add(logs.key, bundle.kind, row)
-                for stored, item in zip(bundle.batches, bundle.items, strict=False):
-                    self._tail.add(logs.tail, stored, len(item))
+        if segment is not None and not len(segment.index):
+            self._sources.add(segment.number, segment.name)
+        for bundle, row in landed.bundles:
+            logs = bundle.logs
+            logs.log(bundle.kind).append(row)
+            for stored, item in zip(bundle.batches, bundle.items, strict=False):
+                self._tail.add(logs.tail, stored, len(item))
+        # It is durable and can be read: tell those who wait. The segment's own index is of use once it is full.
         for pending in group:
             if not pending.done.done():
                 pending.done.set_result(None)
+        if segment is not None:
+            for bundle, row in landed.bundles:
+                segment.index.add(bundle.logs.key, bundle.kind, row)
         if self._wal.closed:
             self.housekeeping.segment_filled()
 
