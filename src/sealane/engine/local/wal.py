@@ -21,8 +21,11 @@ _LARGE_RECORD_BYTES = 64 << 10
 """Where records are larger than this on average, the next segment's space is only taken and not written in advance: a
 small record is synced in two thirds of the time where zeros are on disk already, to a large one it makes no difference,
 and writing everything twice takes a tenth of the throughput."""
-_FILL_STEP_BYTES = 4 << 20
-"""How much is zero-filled and synced at once: commits that share the disk do not wait long behind it."""
+_FILL_STEP_BYTES = 1 << 20
+"""How much is zero-filled and synced at once: commits that share the disk do not wait long behind it. With 4 MiB the
+slowest hundredth of single publishes took 2.2 ms, with 1 MiB 1.4 ms."""
+_TAKE_STEP_BYTES = 16 << 20
+"""How much space is taken at once where nothing is written."""
 
 
 @dataclass(slots=True)
@@ -152,7 +155,9 @@ class Wal:
         if file is None:
             file = self._filling = self._files.open(SPARE_NAME, create=True)
         try:
-            file.zero_fill(min(wanted, file.size + _FILL_STEP_BYTES), written=not self._records_are_large())
+            large = self._records_are_large()
+            step = _TAKE_STEP_BYTES if large else _FILL_STEP_BYTES
+            file.zero_fill(min(wanted, file.size + step), written=not large)
         except OSError:
             self.discard_spare()
             raise
