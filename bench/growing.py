@@ -36,8 +36,9 @@ class NoRoom(RuntimeError):
 
 
 def store(node: NodeProcess, messages: int) -> None:
-    """Fill the big topic, with a subscription that has settled one batch and is behind by all others; wait until compaction
-    is through. Raises `NoRoom` before it begins if the disk would run full."""
+    """Fill the big topic, with a subscription that has settled one batch and is behind by all others; wait until
+    compaction is through. Raises `NoRoom` before it begins if the disk would run full.
+    """
     free = shutil.disk_usage(node.data.parent).free
     needed = messages * STORED_BYTES
     if free < needed:

@@ -67,6 +67,8 @@ class ServedPeer(Peer):
     debian_package: ClassVar[str | None] = None
     services: ClassVar[tuple[str, ...]] = ()
     """What the Debian package would start by itself."""
+    producing: ClassVar[str] = "publish"
+    """What its producer does for a rate, by the name of the work."""
     batch: ClassVar[int] = 500
     """Messages that are sent together; counts are rounded down to whole ones."""
 
@@ -97,7 +99,7 @@ class ServedPeer(Peer):
 
     def rate(self, address: str, *, count: int, size: int) -> float:
         count -= count % self.batch
-        return count / seconds_over_all(self._pair(address, "consume", "publish", count, size))
+        return count / seconds_over_all(self._pair(address, "consume", self.producing, count, size))
 
     def latencies(self, address: str, *, count: int) -> list[float]:
         consumed, _ = self._pair(address, "receive_at_a_pace", "publish_at_a_pace", count, LATENCY_BYTES)

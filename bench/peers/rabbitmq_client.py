@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import rstream
 from rstream.exceptions import OffsetNotFound
@@ -58,9 +58,16 @@ class Confirmations:
 
 
 async def publish(job: Job) -> Result:
+    return await _publish(job, send_plain)
+
+
+async def publish_sub_entries(job: Job) -> Result:
+    return await _publish(job, send_sub_entries if job.size <= SUB_ENTRY_MESSAGE_BYTES_MAX else send_plain)
+
+
+async def _publish(job: Job, send: Callable[[rstream.Producer, list[bytes], Confirmations], Awaitable[None]]) -> Result:
     payloads = job.payloads()
     confirmations = Confirmations()
-    send = send_sub_entries if job.size <= SUB_ENTRY_MESSAGE_BYTES_MAX else send_plain
     async with producer(job) as stream:
         await stream.create_stream(STREAM, exists_ok=True)
         begun_ns = wait_for_the_start()
@@ -153,4 +160,4 @@ async def receive_at_a_pace(job: Job) -> Result:
 
 
 if __name__ == "__main__":
-    main(publish, consume, publish_at_a_pace, receive_at_a_pace)
+    main(publish, publish_sub_entries, consume, publish_at_a_pace, receive_at_a_pace)

@@ -12,6 +12,8 @@ from bench.peers.serving import free_ports, serving
 HOME = Path("/usr/lib/rabbitmq")
 NO_BUSY_WAITING = "+sbwt none +sbwtdcpu none +sbwtdio none"
 """Schedulers that spin while they wait would take the processors from the clients."""
+SERVER = "one node, one replica, schedulers without busy waiting"
+CONSUMER = "consumer: 50 chunks of credit, offset stored on the server each 10,000 messages"
 LOOPBACK_ONLY = "-kernel inet_dist_use_interface {127,0,0,1}"
 CONFIGURATION = """\
 listeners.tcp = none
@@ -34,9 +36,7 @@ class RabbitMqStreams(ServedPeer):
         "a crash of the machine loses messages"
     )
     settings = (
-        "one node, one replica, schedulers without busy waiting; producer: rstream, raw messages, up to 256 B in "
-        "uncompressed sub-entries of 250 with up to 400,000 messages unconfirmed, larger ones in batches of 500 with "
-        "up to 50,000 unconfirmed; consumer: 50 chunks of credit, offset stored on the server each 10,000 messages; "
+        f"{SERVER}; producer: rstream, raw messages in batches of 500 with up to 50,000 unconfirmed; {CONSUMER}; "
         "latency: a publish of its own for each message; uvloop"
     )
     count = 1_000_000
@@ -75,3 +75,16 @@ class RabbitMqStreams(ServedPeer):
             serving([str(HOME / "bin" / "rabbitmq-server")], port, log, environment),
         ):
             yield f"127.0.0.1:{port}"
+
+
+class RabbitMqSubEntries(RabbitMqStreams):
+    """The same server; its producer packs small messages into entries that the server does not look into."""
+
+    name = "rabbitmq-sub-entries"
+    title = "RabbitMQ Streams, sub-entries"
+    settings = (
+        f"{SERVER}; producer: rstream, raw messages, up to 256 B in uncompressed sub-entries of 250 with up to 400,000 "
+        f"messages unconfirmed, larger ones in batches of 500 with up to 50,000 unconfirmed; {CONSUMER}; latency: a "
+        "publish of its own for each message; uvloop"
+    )
+    producing = "publish_sub_entries"

@@ -48,7 +48,7 @@ WIRE = (
             ),
         ),
         _rate,
-        {"clients": BATCHES, "count": 3_000_000, "batch": 5_000, "size": 100, "peer_less": 1},
+        {"clients": BATCHES, "count": 6_000_000, "batch": 5_000, "size": 100, "peer_less": 1},
         {"count": 500_000, "peer_less": 8},
         beside=_peer_rate,
         seconds=6,

@@ -24,7 +24,7 @@ def named(peer):
 
 def test_names_are_fit_for_files_and_all_different():
     names = [peer.name for peer in PEERS]
-    assert len(set(names)) == len(names) == 6
+    assert len(set(names)) == len(names) == 7
     assert all(name == name.lower() and name.replace("-", "").isalnum() for name in names)
 
 
