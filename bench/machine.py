@@ -77,26 +77,33 @@ def sync_milliseconds(directory: Path, *, size: int = 1_200, count: int = 200) -
 class Disturbance:
     """How much of the machine's processor time went to others between `begin` and `foreign_share`."""
 
-    machine_ticks: int = 0
+    busy_ticks: int = 0
+    all_ticks: int = 0
     own_seconds: float = 0.0
 
     @classmethod
     def begin(cls) -> Disturbance:
-        return cls(_busy_ticks(), _own_seconds())
+        return cls(*_ticks(), _own_seconds())
 
     def foreign_share(self) -> float:
-        """Of all processor time that was used, the share that neither this process nor its children used."""
-        busy = (_busy_ticks() - self.machine_ticks) / os.sysconf("SC_CLK_TCK")
-        own = _own_seconds() - self.own_seconds
-        return max(0.0, 1 - own / busy) if busy > 0 else 0.0
+        """Of all processor time that there was, the share that neither this process nor its children had."""
+        busy, everything = _ticks()
+        passed = everything - self.all_ticks
+        own_ticks = (_own_seconds() - self.own_seconds) * os.sysconf("SC_CLK_TCK")
+        return max(0.0, (busy - self.busy_ticks - own_ticks) / passed) if passed > 0 else 0.0
 
 
-def _busy_ticks() -> int:
+def _ticks() -> tuple[int, int]:
+    """Processor time that was used, and that there was: since the machine began, over all its processors.
+
+    Interrupts count as nobody's: here they are mostly for what is measured, for its disk and its connections.
+    """
     for line in _lines("/proc/stat"):
         if line.startswith("cpu "):
-            user, nice, system, _, _, *rest = map(int, line.split()[1:])
-            return user + nice + system + sum(rest[:3])
-    return 0
+            user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, *_ = map(int, line.split()[1:])
+            busy = user + nice + system + stolen
+            return busy, busy + idle + waiting + interrupts + soft_interrupts
+    return 0, 0
 
 
 def _own_seconds() -> float:
