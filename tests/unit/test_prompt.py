@@ -41,7 +41,7 @@ async def test_one_that_raises_stops_neither_the_setter_nor_the_others():
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
     prompt: Prompt[None] = Prompt()
     told: list[str] = []
-    prompt.when_done(lambda done: 1 / 0)  # type: ignore[arg-type,return-value]
+    prompt.when_done(lambda done: 1 / 0)  # type: ignore[arg-type]
     prompt.when_done(lambda done: told.append("still told"))
     prompt.set_result(None)
     assert told == ["still told"]
