@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
@@ -36,6 +35,7 @@ class ThreadRunner:
 
     def __init__(self, name: str, *, threads: int = 1) -> None:
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(threads, thread_name_prefix=f"sealane-{name}")
+        self._closing = False
         if ThreadRunner._open == 0:
             ThreadRunner._interval_before = sys.getswitchinterval()
             sys.setswitchinterval(min(SWITCH_INTERVAL_SECONDS, ThreadRunner._interval_before))
@@ -45,13 +45,14 @@ class ThreadRunner:
         try:
             working = asyncio.get_running_loop().run_in_executor(self._pool, work)
         except RuntimeError:
-            if threading.main_thread().is_alive():
+            if self._closing:
                 raise
-            # The interpreter ends, and its pools have closed already. What is done last is done here.
+            # The interpreter ends, and has closed its pools before this one was. What is done last is done here.
             return work()
         return await working
 
     def close(self) -> None:
+        self._closing = True
         if self._pool is None:
             return
         self._pool.shutdown(wait=True)
