@@ -13,8 +13,9 @@ from sealane.errors import LimitExceeded, SealaneError, Unavailable
 from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import CODES, error_of
-from sealane.wire.frames import Buffer, joined
+from sealane.wire.frames import Buffer
 from sealane.wire.messages import Deliver, Ended, Goodbye, Hello, Note, Ping, Pong, Progress, Refused, Revoke, Welcome
+from sealane.wire.outbox import Outbox, write_pieces
 
 UNSENT_BYTES_MAX = 2 << 20
 """What may wait to be sent before publishes and requests wait themselves: a few large batches keep the line busy."""
@@ -69,9 +70,7 @@ class Link(asyncio.BufferedProtocol):
         self._wire = Connection("client", scratch, self._loop.time())
         self._calls: dict[int, Answered] = {}
         self._progress: dict[int, Callable[[int, int], None]] = {}
-        self._out: list[Buffer] = []
-        self._out_bytes = 0
-        self._flushing: asyncio.Handle | None = None
+        self._outbox = Outbox(self._loop.call_soon, self._send)
         self._ticking: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._room: list[asyncio.Future[None]] = []
@@ -123,7 +122,7 @@ class Link(asyncio.BufferedProtocol):
         self._calls[call] = answered
         if progress is not None:
             self._progress[call] = progress
-        self._write(pieces)
+        self._outbox.write(pieces)
 
     async def request(
         self, request: Any, body: Sequence[Buffer] = (), progress: Callable[[int, int], None] | None = None
@@ -151,7 +150,7 @@ class Link(asyncio.BufferedProtocol):
     def tell(self, note: Note | Any) -> None:
         """Send something that is not answered. Nothing happens on a link that is lost."""
         if self.error is None:
-            self._write(self._wire.say(note, now=self._loop.time()))
+            self._outbox.write(self._wire.say(note, now=self._loop.time()))
 
     async def room(self) -> None:
         """Until the node has caught up with what was sent to it."""
@@ -168,33 +167,9 @@ class Link(asyncio.BufferedProtocol):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _write(self, pieces: list[Buffer]) -> None:
-        """What is said first within a pass of the event loop goes out at once, and the rest of that pass together."""
-        if self._flushing is None:
-            self._flushing = self._loop.call_soon(self._flush)
-            self._send(pieces)
-            return
-        self._out.extend(pieces)
-        self._out_bytes += sum(map(len, pieces))
-        if self._out_bytes > UNSENT_BYTES_MAX:
-            self._flush()  # The transport knows whether that is too much.
-
-    def _flush(self) -> None:
-        if self._flushing is not None:
-            self._flushing.cancel()
-            self._flushing = None
-        if self._out:
-            pieces = joined(self._out, self._out_bytes)
-            self._out, self._out_bytes = [], 0
-            self._send(pieces)
-
-    def _send(self, pieces: list[Buffer]) -> None:
-        if self._transport is None or self._transport.is_closing():
-            return
-        if len(pieces) > 1:
-            self._transport.writelines(pieces[:-1])
-        # Early releases of Python 3.12 and 3.13 do not tell in `writelines` that writing is paused; `write` does.
-        self._transport.write(pieces[-1])
+    def _send(self, pieces: list[Buffer], length: int) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            write_pieces(self._transport, pieces)
 
     # --- asyncio's side -----------------------------------------------------------------------------------------------
 
@@ -206,7 +181,7 @@ class Link(asyncio.BufferedProtocol):
         plug = transport.get_extra_info("socket")
         if plug is not None and plug.family in (socket.AF_INET, socket.AF_INET6):
             plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._write(self._wire.say(self._hello, now=self._loop.time()))
+        self._outbox.write(self._wire.say(self._hello, now=self._loop.time()))
         self._tick_later()
 
     def pause_writing(self) -> None:
@@ -239,7 +214,7 @@ class Link(asyncio.BufferedProtocol):
             self._break_off(error)
             return
         if due:
-            self._write(due)
+            self._outbox.write(due)
         self._tick_later()
 
     def _tick_later(self) -> None:
@@ -282,7 +257,7 @@ class Link(asyncio.BufferedProtocol):
         """What is said of the link's own life, and of how far a request is."""
         kind = type(message)
         if kind is Ping:
-            self._write(self._wire.pong(self._loop.time()))
+            self._outbox.write(self._wire.pong(self._loop.time()))
         elif kind is Pong:
             pass
         elif kind is Progress:
@@ -311,8 +286,8 @@ class Link(asyncio.BufferedProtocol):
     def _break_off(self, error: ProtocolError) -> None:
         """The node broke the protocol, or fell silent: say so, and have done with it."""
         if self._wire.state is not State.CLOSED:
-            self._write(self._wire.farewell(error, self._loop.time()))
-            self._flush()
+            self._outbox.write(self._wire.farewell(error, self._loop.time()))
+            self._outbox.flush()
         self.error = error if self.welcome is None else self._lost(f": {error.problem}")
         self.abort()
 
@@ -323,8 +298,8 @@ class Link(asyncio.BufferedProtocol):
         if self.error is not None:
             self.abort()
             return
-        self._write(self._wire.say(Goodbye("closing", "the client is done"), now=self._loop.time()))
-        self._flush()
+        self._outbox.write(self._wire.say(Goodbye("closing", "the client is done"), now=self._loop.time()))
+        self._outbox.flush()
         self.error = LinkLost(f"the connection to {self.address} was closed here")
         if self._transport is not None:
             if self._transport.get_write_buffer_size():
@@ -341,11 +316,10 @@ class Link(asyncio.BufferedProtocol):
     def _end(self) -> None:
         error = self.error
         assert error is not None
-        for timer in (self._ticking, self._flushing):
-            if timer is not None:
-                timer.cancel()
-        self._ticking = self._flushing = None
-        self._out.clear()
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        self._outbox.discard()
         calls, self._calls = self._calls, {}
         self._progress.clear()
         lost = self._why_lost()

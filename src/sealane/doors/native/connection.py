@@ -17,7 +17,7 @@ from sealane.node.session import Session
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import INTERNAL, fault_of
-from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, JOINED_BYTES, Buffer, joined
+from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, Buffer
 from sealane.wire.messages import (
     PROTOCOL_VERSION,
     Attach,
@@ -38,6 +38,7 @@ from sealane.wire.messages import (
     Settle,
     Welcome,
 )
+from sealane.wire.outbox import Outbox, write_pieces
 
 if TYPE_CHECKING:
     from sealane.doors.native.door import NativeDoor
@@ -63,11 +64,9 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_closing_since",
         "_consumers",
         "_door",
-        "_flushing",
         "_intake",
         "_number",
-        "_out",
-        "_out_bytes",
+        "_outbox",
         "_over",
         "_requests",
         "_room",
@@ -89,11 +88,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._over: dict[int, NativeConsumer] = {}
         """The last that were forgotten: late answers find out from them what became of their messages."""
         self._requests = Requests(self, self._intake)
-        self._out: list[Buffer] = []
-        """Said and not sent yet."""
-        self._out_bytes = 0
-        self._flushing: asyncio.Handle | None = None
-        """There once something was sent in this pass of the event loop."""
+        self._outbox = Outbox(door.call_soon, self._send)
         self._writing_paused = False
         self._room: asyncio.Future[None] | None = None
         """Done when writing is no longer paused, or the connection gone; there if someone waits for it."""
@@ -142,7 +137,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._wire.state = State.CLOSED
-        self._flush()
+        self._outbox.discard()
         self._make_room()
         self._intake.close()
         self._requests.cut_short()
@@ -154,36 +149,11 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     # --- speaking -----------------------------------------------------------------------------------------------------
 
-    def _write(self, pieces: list[Buffer]) -> None:
-        """What is said first within a pass of the event loop goes out at once, and the rest of that pass together: each
-        send is a call into the kernel, and wakes the peer.
-        """
-        if self._flushing is None:
-            self._flushing = self._door.call_soon(self._flush)
-            self._send(pieces, sum(map(len, pieces)))
-            return
-        self._out.extend(pieces)
-        self._out_bytes += sum(map(len, pieces))
-        if self._out_bytes > JOINED_BYTES:
-            self._flush()  # The transport knows whether that is too much.
-
-    def _flush(self) -> None:
-        if self._flushing is not None:
-            self._flushing.cancel()
-            self._flushing = None
-        if self._out:
-            pieces, length = joined(self._out, self._out_bytes), self._out_bytes
-            self._out, self._out_bytes = [], 0
-            self._send(pieces, length)
-
     def _send(self, pieces: list[Buffer], length: int) -> None:
         transport = self._transport
-        if transport is None or transport.is_closing() or not pieces:
+        if transport is None or transport.is_closing():
             return
-        if len(pieces) > 1:
-            transport.writelines(pieces[:-1])
-        # Early releases of Python 3.12 and 3.13 forget in `writelines` to tell that writing is paused; `write` tells.
-        transport.write(pieces[-1])
+        write_pieces(transport, pieces)
         self._door.sent_bytes += length
         if self._writing_paused and transport.get_write_buffer_size() > 2 * self._door.settings.unsent_bytes_max:
             # Consumers are paused already: this client asks, and does not listen to the answers.
@@ -219,7 +189,7 @@ class NativeConnection(asyncio.BufferedProtocol):
                 f"{type(request).__name__} is done, but its answer of {len(pieces[0]):,} bytes is too long to send"
             )
             pieces = self._wire.say(Refused(request.call, *fault_of(Unavailable(problem))), now=self._door.clock())
-        self._write(pieces)
+        self._outbox.write(pieces)
 
     def refuse(self, request: Request, error: BaseException) -> None:
         if not isinstance(error, SealaneError):
@@ -229,7 +199,7 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def _tell(self, news: News, body: Sequence[Buffer]) -> None:
         if self.speaking:
-            self._write(self._wire.say(news, body, now=self._door.clock()))
+            self._outbox.write(self._wire.say(news, body, now=self._door.clock()))
 
     def progress(self, call: int, done: int, total: int = 0) -> None:
         if call:
@@ -245,8 +215,8 @@ class NativeConnection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         if self._wire.state is not State.CLOSED:
-            self._write(self._wire.say(Goodbye(code, text), now=self._door.clock()))
-        self._flush()
+            self._outbox.write(self._wire.say(Goodbye(code, text), now=self._door.clock()))
+        self._outbox.flush()
         self._transport.close()
 
     def abort(self) -> None:
@@ -272,7 +242,7 @@ class NativeConnection(asyncio.BufferedProtocol):
             return
         try:
             if due := self._wire.tick(now, deaf=deaf or self._intake.was_paused):
-                self._write(due)
+                self._outbox.write(due)
         except ProtocolError as error:
             self.part(error)
             if error.code == "silent":
@@ -285,7 +255,7 @@ class NativeConnection(asyncio.BufferedProtocol):
             for consumer in self._consumers.values():
                 consumer.leave()
             text = "the node stops: finish what you have begun, and come back elsewhere or later"
-            self._write(self._wire.say(Goodbye(DRAINING, text), now=self._door.clock()))
+            self._outbox.write(self._wire.say(Goodbye(DRAINING, text), now=self._door.clock()))
         elif self._wire.state is not State.DRAINING:
             self.say_goodbye("closing", "the node stops")
 
@@ -333,18 +303,18 @@ class NativeConnection(asyncio.BufferedProtocol):
             frame_bytes_max=session.limits.batch_bytes_max + FRAMING_BYTES_MAX + ANSWER_HEADER_BYTES_MAX,
             heartbeat_seconds=heartbeat,
         )
-        self._write(self._wire.say(welcome, now=door.clock()))
+        self._outbox.write(self._wire.say(welcome, now=door.clock()))
 
     def _ping(self, ping: Ping) -> None:
         if self.speaking:
-            self._write(self._wire.pong(self._door.clock()))
+            self._outbox.write(self._wire.pong(self._door.clock()))
 
     def _pong(self, pong: Pong) -> None:
         """Heard, which is all it is for."""
 
     def _goodbye(self, goodbye: Goodbye) -> None:
         if self._wire.state is State.CLOSED and self._transport is not None:
-            self._flush()
+            self._outbox.flush()
             self._transport.close()
 
     # --- consumers ----------------------------------------------------------------------------------------------------
