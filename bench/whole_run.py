@@ -121,7 +121,7 @@ def _peers(choice: Choice, console: Console) -> tuple[list[Peer], list[Stated]]:
 
     present, stated = [], []
     for peer in PEERS:
-        if choice.peers and peer.name not in choice.peers:
+        if peer.name not in choice.peers if choice.peers else choice.quick and not peer.in_quick:
             continue
         with console.status(f"looking for {peer.title} …"):
             missing = peer.missing()

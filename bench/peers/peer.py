@@ -29,6 +29,8 @@ class Peer(Protocol):
     """Server and client settings, in one sentence."""
     count: ClassVar[int]
     """Messages of 100 B that take it a few seconds: a round of a comparison need not be longer."""
+    in_quick: ClassVar[bool] = True
+    """Whether a quick run measures it without having been asked for it by name."""
 
     def absent(self) -> str | None:
         """None, or why it cannot run here and what to install. Installs nothing."""

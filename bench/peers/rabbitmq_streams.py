@@ -88,3 +88,4 @@ class RabbitMqSubEntries(RabbitMqStreams):
         "publish of its own for each message; uvloop"
     )
     producing = "publish_sub_entries"
+    in_quick = False  # Its client sends sub-entries each half second: a short round tells little of it.
