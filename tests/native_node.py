@@ -13,8 +13,9 @@ from sealane.engine import Engine
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node, NodeSettings
-from sealane.node.gate import Authenticate, Gate, everyone_is_admin
+from sealane.node.gate import Gate, everyone_is_admin
 from sealane.node.surroundings import of_this_machine
+from sealane.security.introductions import Authenticate
 
 
 class NativeNode:

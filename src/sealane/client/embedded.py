@@ -14,11 +14,11 @@ from sealane.engine.memory import MemoryEngine
 from sealane.errors import Closed
 from sealane.message import Batch
 from sealane.node import Node, NodeSettings
-from sealane.node.principals import ADMIN
 from sealane.node.receipts import Receipts
 from sealane.node.session import Session
 from sealane.node.surroundings import of_this_machine
 from sealane.prompt import Prompt
+from sealane.security.principals import ADMIN
 
 if TYPE_CHECKING:
     from sealane.engine.local import StorageSettings

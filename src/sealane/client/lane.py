@@ -323,6 +323,24 @@ class Lane:
         backing_up = self._broker.backup(target, include_key=include_key, progress=progress)
         return await backing_up if timeout is None else await self._within(backing_up, timeout, "backup")
 
+    async def administer(
+        self,
+        command: str,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        timeout: float | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Give the node a command of its administration, such as `grant.add`; `sealane --help` has them by their names.
+
+        What takes long, and tells its `progress`, takes as long as it takes unless `timeout` says otherwise.
+        """
+        self._check_open()
+        doing = self._broker.administer(command, arguments, progress)
+        if progress is not None and timeout is None:
+            return await doing
+        return await self._within(doing, timeout, command)
+
     # --- within the package -------------------------------------------------------------------------------------------
 
     def _new_coalescer(self, topic: str, *, given_id: bool) -> Coalescer:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from sealane.engine.watch import EngineWatch
 from sealane.message import Batch
 from sealane.prompt import Prompt
+from sealane.security.sealing import Sealer
 
 
 class PartitionKey(NamedTuple):
@@ -181,3 +182,11 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Finish what was called, make it durable, release everything. Idempotent."""
         ...
+
+
+@runtime_checkable
+class KeepsSecrets(Protocol):
+    """An engine that seals what it stores, and so can seal what others store in it."""
+
+    @property
+    def sealer(self) -> Sealer: ...

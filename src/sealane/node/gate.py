@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from sealane.node.entrances import Entrances
 from sealane.node.node import Node
-from sealane.node.principals import ADMIN, Principal
 from sealane.node.session import Session
 from sealane.node.supervision import Supervisor
+from sealane.security.introductions import Authenticate, Introduction
+from sealane.security.principals import ADMIN, Principal
 
-Credentials = Mapping[str, Any]
-Authenticate = Callable[[Credentials | None], Principal]
 
-
-def everyone_is_admin(credentials: Credentials | None) -> Principal:
+async def everyone_is_admin(shown: Introduction) -> Principal:
     """How a node without authentication (`--insecure`) takes everyone."""
     return ADMIN
 
@@ -31,9 +27,14 @@ class Gate:
         """Hears of what crashes in a door's background too."""
         return self._node.supervisor
 
-    def enter(self, credentials: Credentials | None) -> Session:
-        """A session for whoever shows these credentials. Raises `Unauthenticated`."""
-        return Session(self._node, self._authenticate(credentials))
+    @property
+    def entrances(self) -> Entrances:
+        """Where doors that keep connections note who is inside."""
+        return self._node.entrances
+
+    async def enter(self, shown: Introduction) -> Session:
+        """A session for whoever introduces themselves so. Raises `Unauthenticated`."""
+        return Session(self._node, await self._authenticate(shown))
 
     def refused(self, error: BaseException) -> None:
         """A door has answered with this error: it is counted by its class."""

@@ -27,7 +27,9 @@ from sealane.node.burial import Undertaker
 from sealane.node.commits import commit_together, stage
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
+from sealane.node.entrances import Entrances
 from sealane.node.exchanges import Exchanges
+from sealane.node.identity import Identity
 from sealane.node.locks import Locks
 from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
@@ -62,6 +64,8 @@ class Node:
         """Hears of every crash; `await node.supervisor.failed()` returns when the node has to stop."""
         self.measures = Measures()
         self.exchanges = Exchanges(engine, settings.limits)
+        self.identity = Identity(engine, surroundings)
+        self.entrances = Entrances()
         self._lock = Locks()
         self._transactions = Transactions()
         self._undertaker = Undertaker(self._dead_topic, self._topic_of, self.supervisor)
@@ -87,6 +91,7 @@ class Node:
         engine.watch.committed = node.measures.group_committed
         await node._registry.load()
         await node.exchanges.load()
+        node.identity = await Identity.open(engine, surroundings)
         node._retention.start()
         duration_ms = round(1e3 * (node.measures.now() - began))
         log.info("the node is open", topics=len(node.topics), version=__version__, duration_ms=duration_ms)

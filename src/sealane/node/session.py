@@ -6,6 +6,7 @@ Every command passes here: its names are read in the principal's domain, it is a
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from pyroaring import BitMap64
 from sealane.delivery.config import SubscriptionConfig
 from sealane.engine import BackupReport, Stored
 from sealane.engine.backup_report import Progress
-from sealane.errors import Closed, InvalidArgument, InvalidBatch, TopicNotFound
+from sealane.errors import Closed, Forbidden, InvalidArgument, InvalidBatch, TopicNotFound
 from sealane.message import Batch, Limits, check_name, decode, split_topic
+from sealane.node.administration import COMMANDS
+from sealane.node.administration.table import Progress as Told
 from sealane.node.attachment import Attachment
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription, describe_topic
 from sealane.node.node import Node
-from sealane.node.principals import Action, Principal, authorise
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
@@ -31,9 +33,13 @@ from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.prompt import Prompt
 from sealane.routing.exchanges import Exchange, ExchangeKind
+from sealane.security.principals import Action, Principal
+from sealane.security.records import SYSTEM_DOMAIN
 
 PRODUCER_BYTES_MAX = 64
 """A producer's identity in a batch from outside: a partition remembers thousands of them."""
+NODE = f"{SYSTEM_DOMAIN}/node"
+"""What is administered where it is no domain or topic but the node itself."""
 
 
 class Session:
@@ -54,14 +60,31 @@ class Session:
     def surroundings(self) -> Surroundings:
         return self._node.surroundings
 
+    @property
+    def node(self) -> Node:
+        """For the commands that administer it; doors have no need of it."""
+        return self._node
+
+    def authorise(self, action: Action, resource: str) -> None:
+        """Raise `Forbidden` unless the principal may do this to `domain/name`."""
+        self._node.identity.grants.authorise(self.principal, action, resource)
+
     def _allow(self, action: Action, name: str) -> str:
         """The full name, if the principal may do this to it."""
         domain, bare = split_topic(name, self.principal.domain)
-        if bare.startswith("_") and action != "consume":
-            check_name("topic", bare, self.limits)  # The system's names are for reading.
+        if action != "consume" and (bare.startswith("_") or domain.startswith("_")):
+            self._check_names(domain, bare)  # The system's names are for reading.
         full_name = f"{domain}/{bare}"
-        authorise(self.principal, action, full_name)
+        try:
+            self.authorise(action, full_name)
+        except Forbidden:
+            self._check_names(domain, bare)  # What cannot be a name is no matter of grants.
+            raise
         return full_name
+
+    def _check_names(self, domain: str, bare: str) -> None:
+        check_name("domain", domain, self.limits)
+        check_name("topic", bare, self.limits)
 
     # --- publishing ---------------------------------------------------------------------------------------------------
 
@@ -240,12 +263,27 @@ class Session:
         return self._node.exchanges.list()
 
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
-        authorise(self.principal, "admin", "the node")
+        self.authorise("admin", NODE)
         return node_status(self._node, topics_max=min(topics_max, STATUS_TOPICS_MAX))
 
     async def backup(self, target: str, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
         """Copy all that is durable to a new directory of the node's machine; see `Node.backup`."""
-        authorise(self.principal, "admin", "the node")
+        self.authorise("admin", NODE)
         if not Path(target).is_absolute():
             raise InvalidArgument("target", f"{target!r} is not an absolute path: the node has a directory of its own")
         return await self._node.backup(Path(target), include_key=include_key, progress=progress)
+
+    # --- administering ------------------------------------------------------------------------------------------------
+
+    async def administer(self, command: str, arguments: Mapping[str, Any], progress: Told | None = None) -> Any:
+        """Carry out a command of `sealane.node.administration`; the answer is what msgspec can encode."""
+        found = COMMANDS.get(command)
+        if found is None:
+            near = difflib.get_close_matches(command, COMMANDS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidArgument("command", f"there is no {command!r}{hint}")
+        return await found.run(self, found.read(command, arguments), progress or _unheard)
+
+
+def _unheard(done: int, total: int) -> None:
+    pass

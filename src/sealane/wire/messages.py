@@ -401,6 +401,13 @@ class Backup(_Request, tag=91):
     include_key: bool = True
 
 
+class Administer(_Request, tag=92):
+    """A command of the node's administration, by name. Answered with its outcome, after any number of `Progress`."""
+
+    command: str
+    arguments: dict[str, Any] = {}
+
+
 Request = (
     Publish
     | PublishTo
@@ -425,6 +432,7 @@ Request = (
     | Browse
     | Status
     | Backup
+    | Administer
 )
 """What a client asks and a node answers."""
 Note = Credit | Settle | Release | Leave

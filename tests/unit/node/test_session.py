@@ -14,9 +14,10 @@ from sealane.message import Limits, Stamp, encode, from_payloads
 from sealane.message.batch import Batch, BatchMeta
 from sealane.node import Node, NodeSettings
 from sealane.node.gate import Gate, everyone_is_admin
-from sealane.node.principals import ADMIN, Principal
 from sealane.node.session import PRODUCER_BYTES_MAX, Session
 from sealane.node.surroundings import of_this_machine
+from sealane.security.introductions import Introduction
+from sealane.security.principals import ADMIN, Principal
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ async def test_whoever_has_no_grant_is_refused_whatever_they_ask(node: Node):
 
 
 async def test_bare_names_are_in_the_principals_domain(node: Node):
-    session = Session(node, Principal("anna", domain="shop", admin=True))
+    session = Session(node, Principal("anna", domain="shop", roles=frozenset({"admin"})))
     await session.publish("orders", batch_of(b"1"))
     assert await session.topics() == ["shop/orders"]
 
@@ -88,7 +89,7 @@ async def test_nobody_publishes_to_the_systems_topics(node: Node):
 
 
 async def test_a_gate_without_authentication_lets_everyone_in_as_admin(node: Node):
-    assert Gate(node, everyone_is_admin).enter(None).principal == ADMIN
+    assert (await Gate(node, everyone_is_admin).enter(Introduction())).principal == ADMIN
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ EXAMPLES: dict[type, Any] = {
     wire.Browsed: wire.Browsed(1, [(0, 3, 256, None)]),
     wire.Status: wire.Status(1),
     wire.Backup: wire.Backup(1, "/backup"),
+    wire.Administer: wire.Administer(1, "grant.add", {"subject": "billing"}),
 }
 REQUESTS, REPLIES = set(get_args(wire.Request)), set(get_args(wire.Reply))
 TO_NODE, TO_CLIENT = set(get_args(wire.ToNode)), set(get_args(wire.ToClient))

@@ -34,6 +34,7 @@ from sealane.routing.exchanges import Exchange, ExchangeKind
 from sealane.wire.errors import ProtocolError
 from sealane.wire.frames import Buffer
 from sealane.wire.messages import (
+    Administer,
     Answer,
     Attach,
     Backup,
@@ -230,6 +231,11 @@ class RemoteBroker:
 
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
         return await self._value(Status(0, topics_max), NodeStatus)
+
+    async def administer(self, command: str, arguments: Mapping[str, Any], progress: Progress | None = None) -> Any:
+        request = Administer(0, command, _plain("arguments", arguments))
+        reply, _ = await self._ask(request, again=False, progress=progress)
+        return _decoded(reply, Any)
 
     async def backup(self, target: str, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
         reply, _ = await self._ask(Backup(0, target, include_key), again=False, progress=progress)

@@ -116,6 +116,17 @@ class SyncLane:
     status = _blocking(Lane.status)
     backup = _blocking(Lane.backup)
 
+    def administer(
+        self,
+        command: str,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        timeout: float | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Give the node a command of its administration, such as `grant.add`; see `Lane.administer`."""
+        return self.portal.call(self.lane.administer, command, progress=progress, timeout=timeout, **arguments)
+
     # --- life ---------------------------------------------------------------------------------------------------------
 
     def open(self) -> Self:

@@ -222,6 +222,11 @@ async def _backup(asker: Asker, request: wire.Backup, body: memoryview) -> Outco
     return _answer(request, report)
 
 
+async def _administer(asker: Asker, request: wire.Administer, body: memoryview) -> Outcome:
+    told = partial(asker.progress, request.call)
+    return _answer(request, await asker.session.administer(request.command, request.arguments, told))
+
+
 COMMANDS: dict[type, Command] = {
     wire.PublishTo: _publish_to,
     wire.Transact: _transact,
@@ -245,6 +250,7 @@ COMMANDS: dict[type, Command] = {
     wire.ListExchanges: _list_exchanges,
     wire.Status: _status,
     wire.Backup: _backup,
+    wire.Administer: _administer,
 }
 """Every request but `Publish`, which takes no task."""
 FINISHING = frozenset({wire.Transact, wire.Ack, wire.Nack, wire.Extend, wire.Detach})

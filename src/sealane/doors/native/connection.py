@@ -10,10 +10,12 @@ from sealane.doors.native.commands import COMMANDS
 from sealane.doors.native.consumers import NativeConsumer
 from sealane.doors.native.intake import Intake
 from sealane.doors.native.requests import Requests
-from sealane.errors import AlreadyExists, Closed, InvalidArgument, SealaneError, Unavailable
+from sealane.errors import AlreadyExists, Closed, InvalidArgument, SealaneError, Unauthenticated, Unavailable
 from sealane.log import get_log
 from sealane.message.codec import FRAMING_BYTES_MAX
+from sealane.node.entrances import Entrance
 from sealane.node.session import Session
+from sealane.security.introductions import Introduction
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import INTERNAL, fault_of
@@ -64,6 +66,8 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_closing_since",
         "_consumers",
         "_door",
+        "_entering",
+        "_entrance",
         "_intake",
         "_number",
         "_outbox",
@@ -92,6 +96,8 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._room: asyncio.Future[None] | None = None
         """Done when writing is no longer paused, or the connection gone; there if someone waits for it."""
+        self._entering: asyncio.Task[None] | None = None
+        self._entrance: Entrance | None = None
         self._closing_since: float | None = None
         self.quiet_since: float | None = None
         """While draining: since when it has had nothing to do."""
@@ -137,6 +143,10 @@ class NativeConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._wire.state = State.CLOSED
+        if self._entering is not None:
+            self._entering.cancel()
+        if self._entrance is not None:
+            self._door.gate.entrances.left(self._entrance)
         self._outbox.discard()
         self._make_room()
         self._intake.close()
@@ -278,16 +288,51 @@ class NativeConnection(asyncio.BufferedProtocol):
             _NOTES[kind](self, message)
 
     def _hello(self, hello: Hello) -> None:
-        door = self._door
         if PROTOCOL_VERSION not in hello.versions:
             problem = f"this node speaks version {PROTOCOL_VERSION} of the protocol, not {hello.versions[:10]}"
             raise ProtocolError("no-common-version", problem)
+        self._entering = asyncio.get_running_loop().create_task(self._enter(hello), name="native handshake")
+
+    async def _enter(self, hello: Hello) -> None:
+        """Tell who it is, which may take a while; until then nothing else is heard of it."""
+        door = self._door
         try:
-            session = self._session = door.gate.enter(hello.credentials)
+            session = await door.gate.enter(Introduction(hello.credentials, self._certificate, self._host, door.name))
         except SealaneError as error:
+            door.refused(error)
             code, text, _ = fault_of(error)
             self.say_goodbye(code, text)
             return
+        except Exception as error:
+            door.supervisor.crashed("native handshake", error)
+            self.say_goodbye(INTERNAL, "the node failed unexpectedly at the handshake; its log tells more")
+            return
+        finally:
+            self._entering = None
+        if self._transport is None or self._wire.state is not State.GREETED:
+            return  # It has left, or was too slow.
+        self._session = session
+        self._entrance = door.gate.entrances.came(session.principal, self._host, self._shown_out)
+        self._welcome(hello, session)
+
+    def _shown_out(self, why: Unauthenticated) -> None:
+        """Its credential is over."""
+        code, text, _ = fault_of(why)
+        self.say_goodbye(code, text)
+
+    @property
+    def _host(self) -> str:
+        address = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(address[0]) if address else ""
+
+    @property
+    def _certificate(self) -> bytes | None:
+        """The client's certificate (DER), if it has shown one."""
+        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        return tls.getpeercert(binary_form=True) if tls is not None else None
+
+    def _welcome(self, hello: Hello, session: Session) -> None:
+        door = self._door
         wanted = hello.heartbeat_seconds
         longest = door.settings.heartbeat_seconds
         heartbeat = max(HEARTBEAT_SECONDS_MIN, wanted) if wanted < longest else longest

@@ -86,7 +86,7 @@ class LocalEngine:
         self._files = start.files
         self._settings = settings
         self._metadata = start.metadata
-        self._sealer = start.sealer
+        self.sealer = start.sealer
         self._partitions = start.partitions
         self._dropped = start.dropped
         self._wal = start.wal
@@ -103,7 +103,7 @@ class LocalEngine:
         """What opening the directory found and did."""
         self.quarantined: list[Quarantined] = list(self.recovery.quarantined)
         """Every stored entry found damaged, at opening or by a read since."""
-        self._reads = Reads(self._partitions, self._sources, self._sealer, disk_runner, self.quarantined)
+        self._reads = Reads(self._partitions, self._sources, self.sealer, disk_runner, self.quarantined)
         if callable(compactor):
             compactor = compactor(start.files, start.sealer)
         elif compactor is None and isinstance(start.files, DiskFiles):
@@ -140,7 +140,7 @@ class LocalEngine:
             clock=start.clock,
         )
         self._group = GroupCommit[Pending, Landed](
-            GroupWriter(self._wal, self._sealer).write,
+            GroupWriter(self._wal, self.sealer).write,
             self._landed,
             self._failed,
             runner=commit_runner,
@@ -170,7 +170,7 @@ class LocalEngine:
         if partition in self._dropped:
             raise StorageError(f"{partition} was dropped; a topic that is made again has another incarnation")
         if sealed:
-            await self._disk.run(lambda: self._sealer.ensure(partition.domain))
+            await self._disk.run(lambda: self.sealer.ensure(partition.domain))
         logs = self._partitions.get(partition)
         if logs is None:
             logs = self._partitions[partition] = PartitionLogs(partition)
