@@ -109,6 +109,10 @@ class ExchangeNotFound(NotFound):
     kind = "exchange"
 
 
+class AccountNotFound(NotFound):
+    kind = "account"
+
+
 class AlreadyExists(SealaneError):
     """Something with that name exists and differs from what was asked for."""
 

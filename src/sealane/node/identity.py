@@ -5,21 +5,25 @@ from __future__ import annotations
 from sealane.engine import Engine
 from sealane.engine.contract import KeepsSecrets
 from sealane.node.surroundings import Surroundings
+from sealane.security.accounts import Accounts
 from sealane.security.grants import Grants
 from sealane.security.records import Seals
+from sealane.security.settings import SecuritySettings
 
 
 class Identity:
-    """Made by `Identity.open`."""
+    """Made by `Identity.open`, one a node."""
 
-    def __init__(self, engine: Engine, surroundings: Surroundings) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, surroundings: Surroundings, settings: SecuritySettings) -> None:
+        self.settings = settings
         self.surroundings = surroundings
+        self.values = engine
+        """Where records are kept."""
         self.seals: Seals | None = engine.sealer if isinstance(engine, KeepsSecrets) else None
         """What records are sealed with; None where nothing outlives the process."""
+        self.accounts = Accounts(engine, self.seals, surroundings.clock)
         self.grants = Grants()
 
-    @classmethod
-    async def open(cls, engine: Engine, surroundings: Surroundings) -> Identity:
-        """All that the engine keeps of it is loaded when this returns."""
-        return cls(engine, surroundings)
+    async def load(self) -> None:
+        """Read all that the engine keeps of it."""
+        await self.accounts.load()

@@ -64,7 +64,7 @@ class Node:
         """Hears of every crash; `await node.supervisor.failed()` returns when the node has to stop."""
         self.measures = Measures()
         self.exchanges = Exchanges(engine, settings.limits)
-        self.identity = Identity(engine, surroundings)
+        self.identity = Identity(engine, surroundings, settings.security)
         self.entrances = Entrances()
         self._lock = Locks()
         self._transactions = Transactions()
@@ -91,7 +91,7 @@ class Node:
         engine.watch.committed = node.measures.group_committed
         await node._registry.load()
         await node.exchanges.load()
-        node.identity = await Identity.open(engine, surroundings)
+        await node.identity.load()
         node._retention.start()
         duration_ms = round(1e3 * (node.measures.now() - began))
         log.info("the node is open", topics=len(node.topics), version=__version__, duration_ms=duration_ms)

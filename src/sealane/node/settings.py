@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sealane.errors import InvalidArgument
 from sealane.message import Limits
 from sealane.node.topic_config import PARTITIONS_MAX
+from sealane.security.settings import SecuritySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class TopicSettings:
 class NodeSettings:
     limits: Limits = field(default_factory=Limits)
     topics: TopicSettings = field(default_factory=TopicSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
     ack_flush_seconds: float = 0.005
     """Acks that nobody waits for become durable with the next publish, or after this long."""
     grant_flush_seconds: float = 1.0

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from sealane.server.settings import ServerSettings
 
-PLACES = {"node.limits": "limits", "node.topics": "topics"}
+PLACES = {"node.limits": "limits", "node.topics": "topics", "node.security": "security"}
 """Groups whose users look for them elsewhere than where the code keeps them."""
 
 FORMER_NAMES = {"storage.max_disk_usage": "storage.disk_bytes_max"}

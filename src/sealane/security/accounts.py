@@ -1,0 +1,107 @@
+"""Accounts: the principals that this node knows by name, whatever credentials each of them has.
+
+An account may have several certificates, keys and a password; what it may do is said once, for the account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from sealane.errors import AccountNotFound, AlreadyExists, InvalidName, Unauthenticated
+from sealane.message.names import DEFAULT_DOMAIN
+from sealane.security.principals import Kind, Principal
+from sealane.security.records import Records, Seals, Values
+
+NAME_CHARS_MAX = 128
+"""Of an account: as for topics."""
+MEMBER_ROLE = "member"
+"""What an account is when nobody says otherwise: it may publish and consume in its own domain."""
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?", re.ASCII)
+
+
+class Account(msgspec.Struct, frozen=True):
+    name: str
+    domain: str
+    roles: frozenset[str]
+    created_us: int
+    disabled: bool = False
+
+
+def check_account_name(name: str) -> None:
+    """Raise `InvalidName` unless it may be an account's: it becomes a file's name and part of a certificate too."""
+    if len(name) > NAME_CHARS_MAX:
+        raise InvalidName("account", name[:NAME_CHARS_MAX] + "…", f"it has more than {NAME_CHARS_MAX} characters")
+    if _NAME.fullmatch(name) is None or ".." in name:
+        problem = "it begins and ends with a letter or digit; between them '.', '_', '-' and '@' are allowed too"
+        raise InvalidName("account", name, problem)
+
+
+def domain_of(common_name: str) -> str:
+    """The domain that a name tells: `client001.example.com` is of `example.com`, `client001` of the default one."""
+    return common_name.partition(".")[2] or DEFAULT_DOMAIN
+
+
+class Accounts:
+    """Every account, in memory; changes are durable on return."""
+
+    def __init__(self, values: Values, seals: Seals | None, clock: Callable[[], int]) -> None:
+        self._records = Records("account", Account, values, seals)
+        self._clock = clock
+
+    async def load(self) -> None:
+        await self._records.load()
+
+    def get(self, name: str) -> Account:
+        """Raises `AccountNotFound`."""
+        account = self._records.get(name)
+        if account is None:
+            raise AccountNotFound(name, "`sealane account list` tells which there are")
+        return account
+
+    def find(self, name: str) -> Account | None:
+        return self._records.get(name)
+
+    def all(self) -> list[Account]:
+        return [account for _, account in self._records]
+
+    async def ensure(self, name: str, *, domain: str | None = None, roles: Iterable[str] | None = None) -> Account:
+        """The account of this name, made now if there is none. Raises `AlreadyExists` if it is of another domain.
+
+        Without `domain` it is the one that the name tells; without `roles` a new one is a member.
+        """
+        check_account_name(name)
+        account = self._records.get(name)
+        if account is not None:
+            if domain is not None and domain != account.domain:
+                raise AlreadyExists("account", name, f"its domain is {account.domain!r}, not {domain!r}")
+            return account
+        wanted = frozenset(roles) if roles is not None else frozenset({MEMBER_ROLE})
+        account = Account(name, domain or domain_of(name), wanted, self._clock())
+        await self._records.put(name, account)
+        return account
+
+    async def change(self, name: str, *, roles: Iterable[str] | None = None, disabled: bool | None = None) -> Account:
+        account = self.get(name)
+        if roles is not None:
+            account = msgspec.structs.replace(account, roles=frozenset(roles))
+        if disabled is not None:
+            account = msgspec.structs.replace(account, disabled=disabled)
+        await self._records.put(name, account)
+        return account
+
+    async def remove(self, name: str) -> None:
+        self.get(name)
+        await self._records.remove(name)
+
+    def principal(
+        self, name: str, kind: Kind, credential: str, *, client_id: str = "", expires_us: int | None = None
+    ) -> Principal:
+        """Who comes in by a credential of this account. Raises `Unauthenticated` if it is gone or disabled."""
+        account = self._records.get(name)
+        if account is None or account.disabled:
+            raise Unauthenticated("this credential is not valid here (any more)")
+        return Principal(name, account.domain, account.roles, kind, credential, client_id or credential, expires_us)
