@@ -77,6 +77,7 @@ GROWTH = (
         rounds_max=1,
         seconds=110,
         quick_seconds=12,
+        in_quick=False,
     ),
     Work(
         "growth-connections",
