@@ -270,6 +270,16 @@ class Unauthenticated(SealaneError):
     """The node does not know who is asking: a credential is missing, wrong or over."""
 
 
+class BadSignature(SealaneError):
+    """A publish of a client with an API key is not signed as it must be: nothing of it was stored, and its connection
+    is closed. `problem` says what is wrong.
+    """
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the signature of a publish is refused: {problem}; the connection is closed, connect again")
+
+
 class Forbidden(SealaneError):
     """The principal is known and may not do this; `principal`, `action` and `resource` say who, what and to what."""
 

@@ -46,7 +46,7 @@ class Hello(_Message, tag=1):
     heartbeat_seconds: float = 15.0
     """The longest silence it wants; the node may choose a shorter one."""
     credentials: dict[str, Any] | None = None
-    """Who it is, where the connection itself does not tell; none are known to this version."""
+    """Who it is, where the connection itself does not tell: by an API key, a user's password, or a token."""
 
 
 class LimitsOffer(msgspec.Struct, array_like=True):
@@ -83,6 +83,9 @@ class Welcome(_Message, tag=2):
     frame_bytes_max: int
     heartbeat_seconds: float
     """Either side speaks at least this often, and may take the other for gone after three times as long."""
+    nonce: bytes = b""
+    """Not empty: the node wants signatures on what carries batches, under a key made of this; see
+    `sealane.wire.signing`."""
 
 
 class Ping(_Message, tag=3):
@@ -138,6 +141,9 @@ class Publish(_Request, tag=20):
     after: int = 0
     """The call of a publish on this connection: if that one was refused this one is too, by the same error. So a
     producer can send ahead, and yet nothing is stored behind a gap."""
+    sequence: int = 0
+    """Of clients with an API key: how many requests of this connection were signed, with this one."""
+    signature: bytes = b""
 
 
 class PlacedShare(msgspec.Struct, array_like=True, gc=False):
@@ -161,6 +167,8 @@ class PublishTo(_Request, tag=22):
 
     exchange: str
     routing_key: str
+    sequence: int = 0
+    signature: bytes = b""
 
 
 class Routed(_Request, tag=23):
@@ -186,6 +194,8 @@ class Transact(_Request, tag=24):
     """(topic, bytes of its batch in the body)."""
     acks: list[tuple[str, LeaseRuns]]
     """(the consumer's identity, leased messages)."""
+    sequence: int = 0
+    signature: bytes = b""
 
 
 # --- consuming ------------------------------------------------------------------------------------------------------

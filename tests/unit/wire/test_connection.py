@@ -23,7 +23,9 @@ from sealane.wire.frames import frame, new_scratch
 
 SCRATCH = new_scratch()
 LEASE = wire.LeaseRuns(0, 1, [0, 5])
-WELCOME = wire.Welcome(1, "node/1", "n", "admin", "default", [], wire.LimitsOffer.of(Limits()), 1 << 24, 15.0)
+WELCOME = wire.Welcome(
+    1, "node/1", "n", "admin", "default", [], wire.LimitsOffer.of(Limits()), 1 << 24, 15.0, b"n" * 16
+)
 EXAMPLES: dict[type, Any] = {
     wire.Hello: wire.Hello([1], "client/1"),
     wire.Welcome: WELCOME,
@@ -34,11 +36,11 @@ EXAMPLES: dict[type, Any] = {
     wire.Answer: wire.Answer(1, msgspec.Raw(b"\xc0")),
     wire.Refused: wire.Refused(1, "topic-not-found", "no", {"name": "x", "n": 1}),
     wire.Progress: wire.Progress(1, 5, 10),
-    wire.Publish: wire.Publish(1, "orders"),
+    wire.Publish: wire.Publish(1, "orders", 7, 3, b"s" * 32),
     wire.Published: wire.Published(1, [wire.PlacedShare(0, 5, 3, b"x" * 24, b"y" * 12)]),
-    wire.PublishTo: wire.PublishTo(1, "events", "a.b"),
+    wire.PublishTo: wire.PublishTo(1, "events", "a.b", 3, b"s" * 32),
     wire.Routed: wire.Routed(1, {"default/a": [wire.PlacedShare(0, 5, 3)]}),
-    wire.Transact: wire.Transact(1, "t", [("orders", 128)], [("me", LEASE)]),
+    wire.Transact: wire.Transact(1, "t", [("orders", 128)], [("me", LEASE)], 3, b"s" * 32),
     wire.Attach: wire.Attach(1, 7, "me", "orders", "workers", SubscriptionConfig(mode="broadcast"), {0: 5}, True, 9),
     wire.Attached: wire.Attached(1, {0: 5, 1: 9}),
     wire.Credit: wire.Credit(7, 100),
@@ -241,7 +243,7 @@ def test_a_header_that_makes_no_sense_is_a_protocol_error(header: bytes) -> None
 
 def test_fields_that_a_newer_peer_adds_are_passed_over() -> None:
     _, node = opened()
-    header = msgspec.msgpack.encode([20, 1, "orders", 0, "something", {"new": True}])
+    header = msgspec.msgpack.encode([20, 1, "orders", 0, 0, b"", "something", {"new": True}])
     assert heard(node, frame(header)) == [wire.Publish(1, "orders")]
 
 

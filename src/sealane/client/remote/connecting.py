@@ -9,6 +9,7 @@ from sealane._version import __version__
 from sealane.client.lane import CLOSE_SECONDS, TIMEOUT_SECONDS, Lane
 from sealane.client.remote.addresses import parse_urls
 from sealane.client.remote.broker import RemoteBroker
+from sealane.client.remote.credentials import NoCredentials
 from sealane.client.remote.pool import CONNECTIONS_DEFAULT, Pool
 from sealane.errors import InvalidArgument
 from sealane.node.surroundings import of_this_machine
@@ -52,7 +53,7 @@ class RemoteLane:
 
     async def __aenter__(self) -> Lane:
         entropy = self._surroundings.entropy
-        pool = Pool(self._addresses, lambda: self._hello, entropy, self._connections)
+        pool = Pool(self._addresses, self._hello, NoCredentials(), entropy, self._connections)
         try:
             welcome = await pool.open(self._connect_seconds)
         except BaseException:

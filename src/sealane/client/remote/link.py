@@ -7,7 +7,10 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
+import msgspec
+
 from sealane.client.remote.addresses import Address
+from sealane.client.remote.credentials import Shown
 from sealane.client.remote.requests import check_size
 from sealane.errors import LimitExceeded, SealaneError, Unavailable
 from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
@@ -16,6 +19,7 @@ from sealane.wire.faults import CODES, error_of
 from sealane.wire.frames import Buffer
 from sealane.wire.messages import Deliver, Ended, Goodbye, Hello, Note, Ping, Pong, Progress, Refused, Revoke, Welcome
 from sealane.wire.outbox import Outbox, write_pieces
+from sealane.wire.signing import Signer
 
 UNSENT_BYTES_MAX = 2 << 20
 """What may wait to be sent before publishes and requests wait themselves: a few large batches keep the line busy."""
@@ -56,7 +60,7 @@ class LinkUser(Protocol):
 class Link(asyncio.BufferedProtocol):
     """Made by `open_link`. After the loss of the connection everything fails at once; nothing is tried again here."""
 
-    def __init__(self, address: Address, hello: Hello, scratch: memoryview, user: LinkUser) -> None:
+    def __init__(self, address: Address, hello: Hello, shown: Shown, scratch: memoryview, user: LinkUser) -> None:
         self.address = address
         self.generation = 0
         """Which link of a reconnecting one it is, from 1."""
@@ -64,7 +68,10 @@ class Link(asyncio.BufferedProtocol):
         self.paused = False
         """Whether so much waits to be sent that publishers should wait too."""
         self.error: SealaneError | None = None
-        self._hello = hello
+        self._hello = msgspec.structs.replace(hello, credentials=shown.credentials)
+        self._shown = shown
+        self._signer: Signer | None = None
+        """There if the node wants signatures on what is published."""
         self._user = user
         self._loop = asyncio.get_running_loop()
         self._wire = Connection("client", scratch, self._loop.time())
@@ -112,11 +119,15 @@ class Link(asyncio.BufferedProtocol):
             return
         assert self.welcome is not None, "a link is used once its handshake is done"
         call = request.call = self._wire.new_call()
+        if self._signer is not None:
+            self._signer.sign(request, body)
         pieces = self._wire.say(request, body, now=self._loop.time())
         try:
             check_size(pieces, self.welcome.frame_bytes_max)
         except LimitExceeded as error:
             self._wire.calls.discard(call)
+            if self._signer is not None:
+                self._signer.unsent(request)
             answered(None, _NO_BODY, error)
             return
         self._calls[call] = answered
@@ -265,6 +276,7 @@ class Link(asyncio.BufferedProtocol):
                 told(message.done, message.total)
         elif kind is Welcome:
             self.welcome = message
+            self._signer = self._shown.signer(message)
             self._tick_later()
             if not self.welcomed.done():
                 self.welcomed.set_result(message)
@@ -334,10 +346,12 @@ class Link(asyncio.BufferedProtocol):
         self._user.lost(self, error)
 
 
-async def open_link(address: Address, hello: Hello, scratch: memoryview, user: LinkUser) -> Link:
+async def open_link(address: Address, hello: Hello, shown: Shown, scratch: memoryview, user: LinkUser) -> Link:
     """A link whose handshake is done. Raises `OSError`, or what the node said instead of `Welcome`."""
     loop = asyncio.get_running_loop()
-    _, link = await loop.create_connection(lambda: Link(address, hello, scratch, user), address.host, address.port)
+    _, link = await loop.create_connection(
+        lambda: Link(address, hello, shown, scratch, user), address.host, address.port
+    )
     try:
         await link.welcomed
     except BaseException:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import cycle
 
 from sealane.client.remote.addresses import Address
+from sealane.client.remote.credentials import Credentials
 from sealane.client.remote.reconnecting import ReconnectingLink
 from sealane.errors import InvalidArgument, Unavailable
 from sealane.wire.frames import new_scratch
@@ -23,7 +24,8 @@ class Pool:
     def __init__(
         self,
         addresses: tuple[Address, ...],
-        hello: Callable[[], Hello],
+        hello: Hello,
+        credentials: Credentials,
         entropy: Callable[[int], bytes],
         connections: int = CONNECTIONS_DEFAULT,
     ) -> None:
@@ -31,7 +33,7 @@ class Pool:
             raise InvalidArgument("connections", f"{connections} is not in 1 to {CONNECTIONS_MAX}")
         scratch = new_scratch()
         self._addresses = addresses
-        self._lines = [ReconnectingLink(addresses, hello, scratch, entropy) for _ in range(connections)]
+        self._lines = [ReconnectingLink(addresses, hello, credentials, scratch, entropy) for _ in range(connections)]
         self.commands = self._lines[0]
         self._next_for_consumer = cycle(self._lines[1:] or self._lines)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from sealane.client.remote.addresses import Address, resolve
+from sealane.client.remote.credentials import Credentials
 from sealane.client.remote.link import Link, open_link
 from sealane.client.remote.racing import first_to_answer
 from sealane.errors import Closed, SealaneError, Unavailable
@@ -52,12 +53,14 @@ class ReconnectingLink:
     def __init__(
         self,
         addresses: tuple[Address, ...],
-        hello: Callable[[], Hello],
+        hello: Hello,
+        credentials: Credentials,
         scratch: memoryview,
         entropy: Callable[[int], bytes],
     ) -> None:
         self._addresses = addresses
         self._hello = hello
+        self._credentials = credentials
         self._scratch = scratch
         self._entropy = entropy
         self.current: Link | None = None
@@ -137,7 +140,7 @@ class ReconnectingLink:
             raise Unavailable("; ".join([*problems, str(error)] if addresses else problems)) from None
 
     async def _open(self, address: Address) -> Link:
-        return await open_link(address, self._hello(), self._scratch, self)
+        return await open_link(address, self._hello, self._credentials.show(), self._scratch, self)
 
     def _pause_seconds(self, failures: int) -> float:
         longest = min(BACK_OFF_SECONDS_MIN * 2.0 ** min(failures, 16), BACK_OFF_SECONDS_MAX)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import sealane
+from sealane.client.remote.credentials import NoCredentials
 from sealane.client.remote.pool import CONNECTIONS_MAX
 from sealane.client.remote.reconnecting import BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS_MIN, ReconnectingLink
 from sealane.wire import messages as wire
@@ -188,7 +189,7 @@ async def test_a_cancelled_connect_leaves_no_socket_behind(node: ScriptedNode, e
 async def test_pauses_between_attempts_grow_to_a_limit_and_are_never_the_same_for_all() -> None:
     highest, lowest = b"\xff\xff", b"\0\0"
     for random, share in ((highest, 1.0), (lowest, 0.5)):
-        line = ReconnectingLink((), lambda: wire.Hello([1], "x"), new_scratch(), {2: random}.__getitem__)
+        line = ReconnectingLink((), wire.Hello([1], "x"), NoCredentials(), new_scratch(), {2: random}.__getitem__)
         pauses = [line._pause_seconds(failures) for failures in (0, 1, 2, 4, 5, 1_000)]
         wanted = [BACK_OFF_SECONDS_MIN, 0.1, 0.2, 0.8, BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS_MAX]
         assert pauses == pytest.approx([share * seconds for seconds in wanted], rel=0.001)
