@@ -113,6 +113,30 @@ class AccountNotFound(NotFound):
     kind = "account"
 
 
+class CertificateNotFound(NotFound):
+    kind = "certificate"
+
+
+class AuthorityNotFound(NotFound):
+    kind = "authority"
+
+
+class QuotaNotFound(NotFound):
+    kind = "quota"
+
+
+class GrantNotFound(NotFound):
+    kind = "grant"
+
+
+class KeyNotFound(NotFound):
+    kind = "API key"
+
+
+class UserNotFound(NotFound):
+    kind = "user"
+
+
 class AlreadyExists(SealaneError):
     """Something with that name exists and differs from what was asked for."""
 
@@ -174,6 +198,24 @@ class QueueFull(SealaneError):
         super().__init__(
             f"topic {topic!r} is full: {value:,} unsettled {unit}, the limit is {limit:,}; "
             "retry when consumers have caught up, or raise the topic's limit"
+        )
+
+
+class RateLimited(SealaneError):
+    """A quota is used up for now, and nothing was done; the same may be asked again after `retry_after_seconds`.
+
+    `subject` says whose quota it is, `what` of which (messages, bytes or requests) it is short, `limit` how many of
+    them it has a second.
+    """
+
+    def __init__(self, subject: str, what: str, limit: float, retry_after_seconds: float) -> None:
+        self.subject = subject
+        self.what = what
+        self.limit = limit
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(
+            f"{subject} has used up its {limit:,.0f} {what} a second; nothing was done, try again in "
+            f"{retry_after_seconds:.3g} s, or have its quota raised (`sealane quota set`)"
         )
 
 
@@ -290,6 +332,29 @@ class Forbidden(SealaneError):
         super().__init__(f"{principal!r} may not {action} {resource!r}" + (f": {hint}" if hint else ""))
 
 
+class RenewalTooEarly(SealaneError):
+    """The certificate is valid for long: `name` and `serial` say which it is, `since` when it can be renewed."""
+
+    def __init__(self, name: str, serial: str, since: str) -> None:
+        self.name = name
+        self.serial = serial
+        self.since = since
+        super().__init__(
+            f"certificate {serial} of {name!r} can be renewed from {since} on; come back then, or force it (--force)"
+        )
+
+
+class UntrustedNode(SealaneError):
+    """It is not certain that the node is the one that was meant, so nothing was said to it; `address` says where it is,
+    `problem` what is wrong with the certificate that it shows.
+    """
+
+    def __init__(self, address: str, problem: str, hint: str) -> None:
+        self.address = address
+        self.problem = problem
+        super().__init__(f"the node at {address} is not trusted: {problem}; {hint}")
+
+
 class PortTaken(SealaneError):
     """Something else listens where a door should; `address` says where, `setting` what to change."""
 
@@ -303,6 +368,18 @@ class PortTaken(SealaneError):
 
 class Unavailable(SealaneError):
     """No node could be reached, or the connection was lost; whether the work happened is said in the message."""
+
+
+class TooManyConnections(Unavailable):
+    """The node takes no more connections from here: `limit` are open, and `setting` says what allows more."""
+
+    def __init__(self, whose: str, limit: int, setting: str) -> None:
+        self.whose = whose
+        self.limit = limit
+        self.setting = setting
+        super().__init__(
+            f"{limit:,} connections {whose} are open, which is the limit ({setting}); close some, or come back later"
+        )
 
 
 # --- life cycle -----------------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -27,6 +27,17 @@ class Command(Generic[A]):
     """Its fields are the arguments; those with a default may be left out, others than them are refused."""
     run: Callable[[Session, A, Progress], Awaitable[Any]]
     """Returns what msgspec can encode."""
+    effect: Literal["changes", "reads"] = "changes"
+    """What the audit log keeps of it: each change, answered once its entry is durable; reads are counted."""
+    audited: tuple[str, ...] = ()
+    """The arguments whose values may be written down in the audit log: never a secret."""
+
+    def __post_init__(self) -> None:
+        assert set(self.audited) <= set(self.arguments.__struct_fields__), f"{self.audited} are not all arguments"
+
+    def told(self, given: A) -> dict[str, str | int]:
+        """Of the arguments as they were given: what the audit log may say of them."""
+        return {name: told for name in self.audited if (told := _in_words(getattr(given, name))) is not None}
 
     def read(self, name: str, given: Mapping[str, Any]) -> A:
         """The arguments as they were given. Raises `InvalidArgument`, in which no value is repeated."""
@@ -41,3 +52,12 @@ class Command(Generic[A]):
 
 
 Commands = dict[str, Command[Any]]
+
+
+def _in_words(value: object) -> str | int | None:
+    """None: nothing was said."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Iterable):
+        return ", ".join(sorted(map(str, value)))
+    return str(value)
