@@ -11,10 +11,11 @@ from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched, watching
 
 
-def make_app(settings: HttpDoorSettings, watched: Watched) -> FastAPI:
+def make_app(settings: HttpDoorSettings, watched: Watched, *, metrics_public: bool) -> FastAPI:
     # The usual pages of documentation load scripts from other people's servers; the description itself is enough.
     app = FastAPI(title="Sealane", version=__version__, docs_url=None, redoc_url=None)
-    app.include_router(watching(watched))
+    app.state.gate = None
+    app.include_router(watching(watched, metrics_public=metrics_public))
     app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, seconds_max=settings.receive_seconds_max)
     answer_with_problems(app)
     return app

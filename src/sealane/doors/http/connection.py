@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from http import HTTPStatus
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sealane.doors.http.settings import HttpDoorSettings
+
+CERTIFICATE = "client_certificate"
+"""Where a request's state has the client's certificate (DER), or None."""
 
 
 class BoundedConfig(uvicorn.Config):
@@ -24,6 +28,7 @@ class BoundedConnection(HttpToolsProtocol):
     config: BoundedConfig
     _arriving: _Deadline
     _unread: _Deadline
+    _certificate: bytes | None = None
     _in_head = False
     _head_bytes = 0
     _refused = False
@@ -34,6 +39,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self._arriving = _Deadline(self.loop, transport)
         self._unread = _Deadline(self.loop, transport)
+        tls = transport.get_extra_info("ssl_object")
+        self._certificate = tls.getpeercert(binary_form=True) if tls is not None else None
         limit = self.config.door.connections_max
         if len(self.connections) > limit:
             self._refuse(503, f"{limit:,} connections are open (doors.http.connections_max); try again later")
@@ -68,6 +75,8 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        state: dict[str, Any] = self.scope["state"]
+        state[CERTIFICATE] = self._certificate
         self._in_head = True
         self._head_bytes = 0
         self._arriving.set(self.config.door.receive_seconds_max)
@@ -100,14 +109,19 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _refuse(self, status: int, detail: str) -> None:
         self._refused = True
-        title = HTTPStatus(status).phrase
-        body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
-        self.transport.write(
-            f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
-            + body
-        )
+        self.transport.write(plain_problem(status, detail))
         self.transport.close()
+
+
+def plain_problem(status: int, detail: str) -> bytes:
+    """A whole answer, for where no application gives one."""
+    title = HTTPStatus(status).phrase
+    body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
+    head = (
+        f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 class _Deadline:

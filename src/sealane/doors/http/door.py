@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 
 from sealane.doors.http.app import make_app
-from sealane.doors.http.connection import BoundedConfig, BoundedConnection
+from sealane.doors.http.connection import BoundedConfig, BoundedConnection, plain_problem
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched
 from sealane.doors.listening import address_of, listen
+from sealane.doors.tls import NodeTls
+from sealane.doors.tls_porch import TlsPorch
 from sealane.log import get_log
+from sealane.node.gate import Gate
 
 log = get_log("sealane.doors.http")
+
+_WORD_TO_PLAIN_TEXT = plain_problem(400, "this door speaks TLS: ask by https://")
 
 
 class HttpDoor:
@@ -23,10 +30,16 @@ class HttpDoor:
 
     name = "http"
 
-    def __init__(self, settings: HttpDoorSettings, watched: Watched) -> None:
+    def __init__(self, settings: HttpDoorSettings, watched: Watched, *, tls: NodeTls | None = None) -> None:
+        """Without `tls` it speaks plain text, and knows nobody: its metrics are for everyone then."""
+        self._porch: TlsPorch | None = None
+        if tls is not None:
+            limit = settings.connections_max
+            self._porch = TlsPorch(tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
+        self._app = make_app(settings, watched, metrics_public=settings.metrics_public or tls is None)
         config = BoundedConfig(
-            make_app(settings, watched),
-            http=BoundedConnection,
+            self._app,
+            http=cast(type[asyncio.Protocol], self._new_protocol),
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -45,6 +58,14 @@ class HttpDoor:
         self._listener: socket.socket | None = None
         self._address = ""
         self._ticking: asyncio.Task[None] | None = None
+
+    def let_in(self, gate: Gate) -> None:
+        """The node is there: requests that need a principal are answered from now on."""
+        self._app.state.gate = gate
+
+    def _new_protocol(self, **arguments: Any) -> asyncio.BaseProtocol:
+        inside = partial(BoundedConnection, **arguments)
+        return inside() if self._porch is None else self._porch.connection(inside)
 
     @property
     def address(self) -> str:
@@ -80,6 +101,8 @@ class HttpDoor:
 
     async def close(self) -> None:
         self._server.force_exit = True
+        if self._porch is not None:
+            self._porch.close()
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
         for task in list(self._server.server_state.tasks):

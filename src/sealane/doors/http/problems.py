@@ -11,6 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from sealane.errors import Forbidden, Unauthenticated
+
+WAYS_IN = 'Bearer realm="sealane", Basic realm="sealane", charset="UTF-8"'
+"""What a client may show, beside the certificate of its connection."""
+
 
 class Problem(JSONResponse):
     """`{"type", "title", "status", "detail", …}`; members beyond those tell programs the same as the detail."""
@@ -27,6 +32,8 @@ def answer_with_problems(app: FastAPI) -> None:
     """Let every error of the app become a problem document."""
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Unauthenticated, _unauthenticated)
+    app.add_exception_handler(Forbidden, _forbidden)
     app.add_exception_handler(Exception, _failed)
 
 
@@ -45,6 +52,14 @@ async def _invalid(request: Request, error: Exception) -> Problem:
     errors = [{"at": ".".join(str(part) for part in each["loc"]), "problem": each["msg"]} for each in error.errors()]
     detail = "; ".join(f"{each['at']}: {each['problem']}" for each in errors)
     return Problem(422, detail, errors=errors)
+
+
+async def _unauthenticated(request: Request, error: Exception) -> Problem:
+    return Problem(401, str(error), headers={"www-authenticate": WAYS_IN})
+
+
+async def _forbidden(request: Request, error: Exception) -> Problem:
+    return Problem(403, str(error))
 
 
 async def _failed(request: Request, error: Exception) -> Problem:

@@ -17,8 +17,8 @@ class HttpDoorSettings:
     connections_max: int = 1_000
     """Connections at a time; one more is answered with 503 and closed, so that a flood of them leaves file descriptors
     for the other doors."""
-    head_bytes_max: int = 64 * 1024
-    """Request line and headers: far more than any client needs, and all that an unread request can take."""
+    head_bytes_max: int = 16 * 1024
+    """Request line and headers: more than any client needs, and all that a stranger can make the node keep of them."""
     body_bytes_max: int = 16 * 1024 * 1024
     """A request's body. A full batch of 8 MiB fits, also as base64 in JSON."""
     receive_seconds_max: float = 30.0
@@ -27,6 +27,8 @@ class HttpDoorSettings:
     """How long a client may leave an answer unread: whoever takes longer is cut off."""
     keep_alive_seconds: int = 30
     """How long a connection may be idle between two requests."""
+    metrics_public: bool = False
+    """Whether everyone sees the metrics, which tell the names of topics: off, they need a credential."""
 
     def __post_init__(self) -> None:
         for name in ("connections_max", "head_bytes_max", "body_bytes_max"):

@@ -9,7 +9,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from sealane._version import __version__
+from sealane.doors.http.authenticating import session_of
 from sealane.doors.http.problems import Problem
+
+METRICS = "_system/metrics"
+"""What one may `consume` who may see the metrics."""
 
 _PAGE = f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Sealane</title>
@@ -35,7 +39,8 @@ class Watched:
     """The exposition, and its content type."""
 
 
-def watching(watched: Watched) -> APIRouter:
+def watching(watched: Watched, *, metrics_public: bool) -> APIRouter:
+    """Whether a node is alive and ready is told to everyone."""
     routes = APIRouter(default_response_class=JSONResponse)
 
     @routes.get("/", include_in_schema=False)
@@ -59,7 +64,9 @@ def watching(watched: Watched) -> APIRouter:
         return JSONResponse({"status": "ready"})
 
     @routes.get("/metrics", tags=["operations"], summary="Metrics for Prometheus")
-    async def metrics() -> Response:
+    async def metrics(request: Request) -> Response:
+        if not metrics_public:
+            (await session_of(request)).authorise("consume", METRICS)
         content, media_type = watched.metrics()
         return Response(content, media_type=media_type)
 

@@ -7,15 +7,20 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from sealane.doors.listening import BACKLOG, address_of, listen
 from sealane.doors.native.connection import NativeConnection
 from sealane.doors.native.consumers import NativeConsumer
 from sealane.doors.native.intake import Budget
 from sealane.doors.native.settings import NativeDoorSettings
+from sealane.doors.tls import NodeTls
+from sealane.doors.tls_porch import TlsPorch
 from sealane.errors import Closed
 from sealane.log import get_log
 from sealane.node.gate import Gate
-from sealane.wire.frames import new_scratch
+from sealane.wire.frames import frame, new_scratch
+from sealane.wire.messages import Goodbye
 
 log = get_log("sealane.doors.native")
 
@@ -29,6 +34,9 @@ enough for a request that was on its way to be refused with a word."""
 DRAIN_LOOK_SECONDS = 0.02
 CLOSE_SECONDS_MAX = 5.0
 """At `close`, what is under way may take so long before it is cancelled."""
+_WORD_TO_PLAIN_TEXT = b"".join(
+    frame(msgspec.msgpack.encode(Goodbye("unauthenticated", "this door speaks TLS: connect by sealanes://")))
+)
 
 
 class NativeDoor:
@@ -43,8 +51,10 @@ class NativeDoor:
         *,
         node_id: str,
         software: str,
+        tls: NodeTls | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
+        """Without `tls` it speaks plain text."""
         self.gate = gate
         self.settings = settings
         self.node_id = node_id
@@ -65,6 +75,10 @@ class NativeDoor:
         """By principal and identity: those that transactions may name."""
         self._background: set[asyncio.Task[None]] = set()
         self._came = 0
+        self._porch: TlsPorch | None = None
+        if tls is not None:
+            limit = settings.connections_max
+            self._porch = TlsPorch(tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
         self._server: asyncio.Server | None = None
         self._address = ""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -96,7 +110,7 @@ class NativeDoor:
         listener = listen(self.name, self.settings.host, self.settings.port)
         self._address = address_of(listener)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_connection, sock=listener, backlog=BACKLOG)
+        self._server = await loop.create_server(self._new_protocol, sock=listener, backlog=BACKLOG)
         self._swept = self.clock()
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_again)
         log.info("the native door is open", address=self._address)
@@ -134,6 +148,8 @@ class NativeDoor:
             return
         self._draining = True
         server.close()
+        if self._porch is not None:
+            self._porch.close()
         for connection in list(self._connections):
             connection.abort()
         await self._everyone_gone.wait()
@@ -144,6 +160,9 @@ class NativeDoor:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+
+    def _new_protocol(self) -> asyncio.BufferedProtocol:
+        return self._new_connection() if self._porch is None else self._porch.connection(self._new_connection)
 
     def _new_connection(self) -> NativeConnection:
         self._came += 1

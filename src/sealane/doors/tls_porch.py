@@ -1,0 +1,78 @@
+"""The porch of a door with TLS: who is in the middle of a handshake, how many may be, and how long."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from sealane.doors.tls import NodeTls
+from sealane.doors.tls_connection import Inside, TlsConnection
+from sealane.log import get_log
+
+log = get_log("sealane.doors.tls")
+
+HANDSHAKE_SECONDS_MAX = 10.0
+"""From the connection's first moment to the end of its TLS handshake: far more than any line takes."""
+SCRATCH_BYTES = 256 << 10
+"""Received at once, into the buffer that all connections of a door share."""
+
+
+class TlsPorch:
+    """Between a door's port and its own protocol. Everything happens on the event loop."""
+
+    def __init__(self, tls: NodeTls, *, waiting_max: int, word_to_plain_text: bytes) -> None:
+        """So many may be in the middle of their handshake; and this is all that those hear who do not speak TLS."""
+        self._tls = tls
+        self._waiting_max = waiting_max
+        self.word_to_plain_text = word_to_plain_text
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        """Between `get_buffer` and `buffer_updated` of one connection nothing of another one runs."""
+        self.connections_refused = 0
+        self._waiting: dict[TlsConnection, None] = {}
+
+    def connection(self, make_inside: Callable[[], Inside]) -> TlsConnection:
+        """The protocol of a new connection, for `create_server`; `make_inside` makes the door's own protocol, once the
+        handshake is done.
+        """
+        return TlsConnection(self, make_inside)
+
+    @property
+    def waiting(self) -> int:
+        """How many are in the middle of a handshake."""
+        return len(self._waiting)
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return self._tls.context
+
+    def came(self, connection: TlsConnection) -> asyncio.TimerHandle:
+        """Let it wait here; the timer is its deadline. One too many is cut off, since it cannot be told anything."""
+        self._waiting[connection] = None
+        if len(self._waiting) > self._waiting_max:
+            self.refused("too many handshakes are under way", connection)
+            connection.abort()
+        return asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS_MAX, self._too_slow, connection)
+
+    def left(self, connection: TlsConnection) -> None:
+        """It has come in, or gone away."""
+        self._waiting.pop(connection, None)
+
+    def _too_slow(self, connection: TlsConnection) -> None:
+        self.refused("its handshake took too long", connection)
+        connection.abort()
+
+    def refused(self, why: str, transport: asyncio.BaseTransport | None) -> None:
+        """Strangers could fill the log with this, so it is said only to those who look closely."""
+        self.connections_refused += 1
+        log.debug("a TLS handshake is refused", problem=why, peer=self.peer_of(transport))
+
+    @staticmethod
+    def peer_of(transport: asyncio.BaseTransport | None) -> str:
+        address = transport.get_extra_info("peername") if transport is not None else None
+        return f"{address[0]}:{address[1]}" if address else "gone"
+
+    def close(self) -> None:
+        """Cut off whoever is in the middle of a handshake."""
+        for connection in list(self._waiting):
+            connection.abort()
