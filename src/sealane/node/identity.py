@@ -7,6 +7,7 @@ from sealane.engine.contract import KeepsSecrets
 from sealane.node.surroundings import Surroundings
 from sealane.security.accounts import Accounts
 from sealane.security.grants import Grants
+from sealane.security.quotas import Quotas
 from sealane.security.records import Seals
 from sealane.security.settings import SecuritySettings
 
@@ -22,8 +23,11 @@ class Identity:
         self.seals: Seals | None = engine.sealer if isinstance(engine, KeepsSecrets) else None
         """What records are sealed with; None where nothing outlives the process."""
         self.accounts = Accounts(engine, self.seals, surroundings.clock)
-        self.grants = Grants()
+        self.quotas = Quotas(settings.quotas, engine, self.seals)
+        self.grants = Grants(engine, self.seals)
 
     async def load(self) -> None:
         """Read all that the engine keeps of it."""
         await self.accounts.load()
+        await self.grants.load()
+        await self.quotas.load()

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
+from sealane.errors import RateLimited
 from sealane.log import get_log
 from sealane.node.instruments import COUNT_BOUNDS, Histogram, Rate
 
@@ -89,6 +90,10 @@ class Measures:
         self.committed_bytes = 0
         self.refusals: Counter[str] = Counter()
         """By the error's class: what doors have answered with an error."""
+        self.limited: Counter[tuple[str, str]] = Counter()
+        """By whose quota it was (`principal`, `domain`) and of what it was short: requests that came too soon."""
+        self.connections_refused: Counter[str] = Counter()
+        """By what had too many: `address`, `principal`."""
         self.connections: dict[str, Callable[[], int]] = {}
         """By door: how many connections there are now. A door puts itself here when it starts."""
 
@@ -104,6 +109,14 @@ class Measures:
     def refused(self, error: BaseException) -> None:
         """A command was answered with this error."""
         self.refusals[type(error).__name__] += 1
+
+    def rate_limited(self, error: RateLimited) -> None:
+        """A quota was used up for now."""
+        self.limited[error.subject.partition(" ")[0], error.what] += 1
+
+    def crowded(self, of: str) -> None:
+        """A connection was one too many."""
+        self.connections_refused[of] += 1
 
     def group_committed(self, commits: int, group_bytes: int, seconds: float, sync_seconds: float) -> None:
         """The engine has made a group durable; see `EngineWatch.committed`."""

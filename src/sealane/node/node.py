@@ -65,7 +65,7 @@ class Node:
         self.measures = Measures()
         self.exchanges = Exchanges(engine, settings.limits)
         self.identity = Identity(engine, surroundings, settings.security)
-        self.entrances = Entrances()
+        self.entrances = Entrances(settings.security.quotas, self.identity.quotas, self.measures.crowded)
         self._lock = Locks()
         self._transactions = Transactions()
         self._undertaker = Undertaker(self._dead_topic, self._topic_of, self.supervisor)

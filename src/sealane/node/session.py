@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from pyroaring import BitMap64
@@ -17,7 +18,7 @@ from pyroaring import BitMap64
 from sealane.delivery.config import SubscriptionConfig
 from sealane.engine import BackupReport, Stored
 from sealane.engine.backup_report import Progress
-from sealane.errors import Closed, Forbidden, InvalidArgument, InvalidBatch, TopicNotFound
+from sealane.errors import Closed, Forbidden, InvalidArgument, InvalidBatch, RateLimited, TopicNotFound
 from sealane.message import Batch, Limits, check_name, decode, split_topic
 from sealane.node.administration import COMMANDS
 from sealane.node.administration.table import Progress as Told
@@ -36,10 +37,27 @@ from sealane.routing.exchanges import Exchange, ExchangeKind
 from sealane.security.principals import Action, Principal
 from sealane.security.records import SYSTEM_DOMAIN
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 PRODUCER_BYTES_MAX = 64
 """A producer's identity in a batch from outside: a partition remembers thousands of them."""
 NODE = f"{SYSTEM_DOMAIN}/node"
 """What is administered where it is no domain or topic but the node itself."""
+
+
+def _counted(
+    command: Callable[Concatenate[Session, P], Awaitable[T]],
+) -> Callable[Concatenate[Session, P], Coroutine[Any, Any, T]]:
+    """A command that counts as a request: refused, before it begins, where the principal's quota is used up."""
+
+    @wraps(command)
+    async def asked(session: Session, /, *args: P.args, **options: P.kwargs) -> T:
+        if session._allowance.limited:
+            session._charge()
+        return await command(session, *args, **options)
+
+    return asked
 
 
 class Session:
@@ -48,6 +66,7 @@ class Session:
     def __init__(self, node: Node, principal: Principal) -> None:
         self._node = node
         self.principal = principal
+        self._allowance = node.identity.quotas.allowance(principal, node.measures.now())
         self._in_line: dict[str, list[tuple[Batch, Prompt[Receipts]]]] = {}
         """By topic: publishes that wait for the topic to be made, in their order."""
         self._making: set[asyncio.Task[None]] = set()
@@ -86,6 +105,16 @@ class Session:
         check_name("domain", domain, self.limits)
         check_name("topic", bare, self.limits)
 
+    def _charge(self, batches: Sequence[Batch] = ()) -> None:
+        """Raise `RateLimited` if a quota is used up; asked where `_allowance.limited`, before anything is done."""
+        messages = sum(map(len, batches))
+        bytes_count = sum(batch.nbytes for batch in batches)
+        try:
+            self._allowance.charge(self._node.measures.now(), messages=messages, bytes_count=bytes_count)
+        except RateLimited as error:
+            self._node.measures.rate_limited(error)
+            raise
+
     # --- publishing ---------------------------------------------------------------------------------------------------
 
     def open_batch(self, data: bytes | memoryview) -> Batch:
@@ -106,6 +135,8 @@ class Session:
         durable: Prompt[Receipts] = Prompt(loop=asyncio.get_running_loop())
         try:
             name = self._allow("publish", topic)
+            if self._allowance.limited:
+                self._charge([batch])
         except Exception as error:
             durable.set_exception(error)
             return durable
@@ -170,8 +201,11 @@ class Session:
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> dict[str, Receipts]:
         """Publish to every topic that the routing key leads to, in one commit."""
         name = self._allow("publish", exchange)
-        for topic in self._node.exchanges.route(name, routing_key):
+        topics = self._node.exchanges.route(name, routing_key)
+        for topic in topics:
             self._allow("publish", topic)
+        if self._allowance.limited:
+            self._charge([batch] * len(topics))
         return await self._node.publish_to_exchange(name, routing_key, batch)
 
     async def transact(
@@ -182,6 +216,8 @@ class Session:
     ) -> bool:
         """Publish and acknowledge together, once under this id: false if that had been done before."""
         named = [(self._allow("publish", topic), batch) for topic, batch in publishes]
+        if self._allowance.limited and named:  # Acks alone are never refused: they free what others wait for.
+            self._charge([batch for _, batch in named])
         return await self._node.transact(transaction, named, acks)
 
     async def is_transaction_done(self, transaction: str) -> bool:
@@ -189,6 +225,7 @@ class Session:
 
     # --- consuming ----------------------------------------------------------------------------------------------------
 
+    @_counted
     async def attach(
         self,
         topic: str,
@@ -202,12 +239,14 @@ class Session:
         name = self._allow("consume", topic)
         return await self._node.attach(name, subscription, config, start, consumer, keep_retry=keep_retry)
 
+    @_counted
     async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
         """Stored batches as they are, without leasing anything."""
         return await self._node.browse(self._allow("consume", topic), partition, offset, bytes_max=bytes_max)
 
     # --- topics, subscriptions, exchanges -----------------------------------------------------------------------------
 
+    @_counted
     async def create_topic(self, name: str, config: Mapping[str, Any]) -> None:
         unknown = set(config) - set(TopicConfig.__struct_fields__)
         if unknown:
@@ -219,25 +258,32 @@ class Session:
             raise InvalidArgument("topic configuration", str(error)) from None
         await self._node.create_topic(self._allow("manage", name), wanted)
 
+    @_counted
     async def configure_topic(self, name: str, changes: Mapping[str, Any]) -> None:
         await self._node.configure_topic(self._allow("manage", name), changes)
 
+    @_counted
     async def delete_topic(self, name: str) -> None:
         await self._node.delete_topic(self._allow("manage", name))
 
+    @_counted
     async def topics(self) -> list[str]:
         """The full names of all topics but the system's, in order."""
         return sorted(name for name, topic in self._node.topics.items() if not topic.name.startswith("_"))
 
+    @_counted
     async def describe_topic(self, name: str) -> TopicDescription:
         return describe_topic(self._node.topic(self._allow("consume", name)))
 
+    @_counted
     async def unsubscribe(self, topic: str, subscription: str) -> None:
         await self._node.unsubscribe(self._allow("manage", topic), subscription)
 
+    @_counted
     async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
         return await self._node.seek(self._allow("manage", topic), subscription, start)
 
+    @_counted
     async def redrive(
         self,
         topic: str,
@@ -247,25 +293,31 @@ class Session:
     ) -> RedriveReport:
         return await self._node.redrive(self._allow("manage", topic), subscription, wish, progress)
 
+    @_counted
     async def declare_exchange(self, name: str, kind: ExchangeKind) -> None:
         await self._node.exchanges.declare(self._allow("manage", name), kind)
 
+    @_counted
     async def bind(self, exchange: str, topic: str, routing_key: str) -> None:
         target = self._allow("manage", topic)
         await self._node.exchanges.bind(self._allow("manage", exchange), target, routing_key)
 
+    @_counted
     async def unbind(self, exchange: str, topic: str, routing_key: str) -> None:
         target = self._allow("manage", topic)
         await self._node.exchanges.unbind(self._allow("manage", exchange), target, routing_key)
 
+    @_counted
     async def exchanges(self) -> dict[str, Exchange]:
         """By full name."""
         return self._node.exchanges.list()
 
+    @_counted
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
         self.authorise("admin", NODE)
         return node_status(self._node, topics_max=min(topics_max, STATUS_TOPICS_MAX))
 
+    @_counted
     async def backup(self, target: str, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
         """Copy all that is durable to a new directory of the node's machine; see `Node.backup`."""
         self.authorise("admin", NODE)
@@ -275,6 +327,7 @@ class Session:
 
     # --- administering ------------------------------------------------------------------------------------------------
 
+    @_counted
     async def administer(self, command: str, arguments: Mapping[str, Any], progress: Told | None = None) -> Any:
         """Carry out a command of `sealane.node.administration`; the answer is what msgspec can encode."""
         found = COMMANDS.get(command)
