@@ -1,0 +1,29 @@
+"""Opening a batch that was received: the same messages, their payloads in the clear and their envelopes gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sealane.message import Batch
+from sealane.message.schema import ENVELOPE, PAYLOAD
+from sealane.security.envelopes.opening import NOT_SEALED, OpeningKeys, open_columns
+from sealane.security.envelopes.sealing import with_columns
+
+_BINARY = pa.binary()
+
+
+def open_batch(batch: Batch, keys: OpeningKeys, *, require_sealed: bool = False) -> tuple[Batch, Mapping[int, str]]:
+    """The batch with what could be opened, and by row why the others could not: those stay as they came."""
+    if batch.absent >> ENVELOPE & 1:
+        return batch, dict.fromkeys(range(len(batch)), NOT_SEALED) if require_sealed else {}
+    sealed, envelopes = batch.payloads(), batch.column(ENVELOPE)
+    payloads, problems = open_columns(batch.ids(), sealed, envelopes, keys, require_sealed=require_sealed)
+    if not problems:
+        return with_columns(batch, {PAYLOAD: pa.array(payloads, _BINARY), ENVELOPE: None}), problems
+    kept = [before if now is None else now for now, before in zip(payloads, sealed, strict=True)]
+    still = pa.array([row in problems for row in range(len(batch))])
+    unopened = pc.if_else(still, envelopes, pa.scalar(None, _BINARY))
+    return with_columns(batch, {PAYLOAD: pa.array(kept, _BINARY), ENVELOPE: unopened}), problems
