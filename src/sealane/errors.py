@@ -7,6 +7,7 @@ Each message says what was asked, what is wrong and what to do; typed fields car
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 
 class SealaneError(Exception):
@@ -137,6 +138,10 @@ class UserNotFound(NotFound):
     kind = "user"
 
 
+class RecipientNotFound(NotFound):
+    kind = "recipient"
+
+
 class AlreadyExists(SealaneError):
     """Something with that name exists and differs from what was asked for."""
 
@@ -225,6 +230,32 @@ class TransactionAborted(SealaneError):
     def __init__(self, transaction: str, problem: str) -> None:
         self.transaction = transaction
         super().__init__(f"transaction {transaction!r} was not committed: {problem}")
+
+
+# --- end-to-end envelopes -------------------------------------------------------------------------------------------
+
+
+class CannotOpen(SealaneError):
+    """Payloads that a consumer's keys do not open; `ids` says of which messages, `reason` why, of the first."""
+
+    def __init__(self, ids: Sequence[UUID], reason: str) -> None:
+        self.ids = tuple(ids)
+        self.reason = reason
+        which = f"message {ids[0]}" if len(ids) == 1 else f"{len(ids):,} messages of this batch ({ids[0]} is the first)"
+        super().__init__(f"{which} cannot be opened: {reason}; nack with that reason, or consume with the right key")
+
+
+class KeyPinMismatch(SealaneError):
+    """A recipient's key is not the one that was pinned; nothing was published."""
+
+    def __init__(self, recipient: str, pinned: str, found: str) -> None:
+        self.recipient = recipient
+        self.pinned = pinned
+        self.found = found
+        super().__init__(
+            f"the key of {recipient!r} is pinned to {pinned}, the node's directory has {found}: nothing was published; "
+            "ask its owner, by another way than this node, whether the key was changed"
+        )
 
 
 # --- storage --------------------------------------------------------------------------------------------------------
@@ -353,6 +384,19 @@ class UntrustedNode(SealaneError):
         self.address = address
         self.problem = problem
         super().__init__(f"the node at {address} is not trusted: {problem}; {hint}")
+
+
+class BrokenPlugin(SealaneError):
+    """An authenticator that another distribution adds cannot be used; `plugin` and `distribution` say which."""
+
+    def __init__(self, plugin: str, distribution: str, problem: str) -> None:
+        self.plugin = plugin
+        self.distribution = distribution
+        self.problem = problem
+        super().__init__(
+            f"the authenticator {plugin!r} of the distribution {distribution!r} cannot be used: {problem}; "
+            "mend it, or uninstall that distribution"
+        )
 
 
 class PortTaken(SealaneError):

@@ -1,0 +1,1 @@
+"""The node's own certificate authority: who holds which certificate, and whether it still counts."""
