@@ -144,6 +144,9 @@ class Publish(_Request, tag=20):
     sequence: int = 0
     """Of clients with an API key: how many requests of this connection were signed, with this one."""
     signature: bytes = b""
+    behind: int = 0
+    """The call of a publish on this connection: if that one was refused by a rate limit this one is too. So what is
+    sent ahead cannot overtake what will be sent again."""
 
 
 class PlacedShare(msgspec.Struct, array_like=True, gc=False):

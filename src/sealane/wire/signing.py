@@ -27,7 +27,7 @@ _PUBLISH = b"sealane publish v1"
 _encode = msgspec.msgpack.Encoder().encode
 
 _SIGNED: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    Publish: lambda request: (20, request.sequence, request.call, request.topic, request.after),
+    Publish: lambda request: (20, request.sequence, request.call, request.topic, request.after, request.behind),
     PublishTo: lambda request: (22, request.sequence, request.call, request.exchange, request.routing_key),
     Transact: lambda request: (
         24,

@@ -243,7 +243,7 @@ def test_a_header_that_makes_no_sense_is_a_protocol_error(header: bytes) -> None
 
 def test_fields_that_a_newer_peer_adds_are_passed_over() -> None:
     _, node = opened()
-    header = msgspec.msgpack.encode([20, 1, "orders", 0, 0, b"", "something", {"new": True}])
+    header = msgspec.msgpack.encode([20, 1, "orders", 0, 0, b"", 0, "something", {"new": True}])
     assert heard(node, frame(header)) == [wire.Publish(1, "orders")]
 
 

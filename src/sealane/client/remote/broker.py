@@ -22,7 +22,7 @@ from sealane.client.remote.requests import checked
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.engine import BackupReport, Stored
 from sealane.engine.backup_report import Progress
-from sealane.errors import InvalidArgument, Unavailable
+from sealane.errors import InvalidArgument, RateLimited, Unavailable
 from sealane.message import Batch, Limits, encode_parts
 from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipts
@@ -72,11 +72,23 @@ class RemoteBroker:
     may have happened.
     """
 
-    def __init__(self, pool: Pool, limits: Limits, surroundings: Surroundings, *, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        limits: Limits,
+        surroundings: Surroundings,
+        *,
+        timeout_seconds: float,
+        wait_when_limited: bool = True,
+    ) -> None:
         self._pool = pool
+        self._patience_seconds = timeout_seconds if wait_when_limited else 0.0
+        """How long a request that a rate limit refuses is asked again."""
         self._limits = limits
         self._surroundings = surroundings
-        self._publishes = Publishes(pool.commands, surroundings.entropy, timeout_seconds)
+        self._publishes = Publishes(
+            pool.commands, surroundings.entropy, timeout_seconds, wait_when_limited=wait_when_limited
+        )
         self._numbers = count(1)
         if pool.commands.current is not None:
             self._publishes.linked(pool.commands.current)
@@ -101,6 +113,7 @@ class RemoteBroker:
     ) -> tuple[Any, memoryview]:
         """The answer and its body. With `again`, the request is repeated on the next link if this one is lost."""
         checked(request)
+        give_up = asyncio.get_running_loop().time() + self._patience_seconds
         failures: list[Exception] = []
 
         def told(done: int, total: int) -> None:
@@ -126,6 +139,10 @@ class RemoteBroker:
             except Unavailable:
                 if link.takes_requests:
                     raise  # It is not the link: the node itself says so.
+            except RateLimited as error:  # Nothing was done, whatever was asked.
+                if asyncio.get_running_loop().time() + error.retry_after_seconds >= give_up:
+                    raise
+                await asyncio.sleep(error.retry_after_seconds)
             await asyncio.sleep(0)  # A link that was cut is told so in the next pass of the loop.
 
     async def _value(self, request: Any, kind: type[T], *, again: bool = True) -> T:
@@ -176,7 +193,8 @@ class RemoteBroker:
         check_config(config)
         number = next(self._numbers)
         request = Attach(0, number, consumer.id, topic, subscription, config, _start_point(start), keep_retry)
-        hold = RemoteHold(self._pool.for_consumer(), number, checked(request), consumer)
+        patience = self._patience_seconds
+        hold = RemoteHold(self._pool.for_consumer(), number, checked(request), consumer, patience)
         await hold.attach()
         return hold
 
@@ -249,7 +267,8 @@ class RemoteBroker:
     @property
     def trouble(self) -> str | None:
         """Why nothing gets through at the moment, for whoever waited too long."""
-        return self._pool.trouble
+        limited = self._publishes.limited_by
+        return self._pool.trouble or (str(limited) if limited is not None else None)
 
     async def close(self, *, seconds: float) -> None:
         self._publishes.close()

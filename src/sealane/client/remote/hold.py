@@ -18,7 +18,7 @@ from sealane.client.remote.deliveries import GENERATION_SHIFT, delivery_of
 from sealane.client.remote.link import Link, LinkLost
 from sealane.client.remote.reconnecting import ReconnectingLink
 from sealane.client.remote.requests import checked, grouped_runs, lease_runs, split_runs
-from sealane.errors import LeaseLost, SealaneError, Unavailable
+from sealane.errors import LeaseLost, RateLimited, SealaneError, Unavailable
 from sealane.node.consumers import Revocation
 from sealane.node.deliveries import offsets_of
 from sealane.wire.faults import error_of
@@ -51,7 +51,12 @@ class RemoteHold:
     it may or may not have happened.
     """
 
-    def __init__(self, line: ReconnectingLink, number: int, request: Attach, consumer: LaneConsumer) -> None:
+    def __init__(
+        self, line: ReconnectingLink, number: int, request: Attach, consumer: LaneConsumer, patience_seconds: float
+    ) -> None:
+        """`patience_seconds`: how long the first `Attach` is sent again if a rate limit refuses it. Later ones, on new
+        links, are for as long as it takes.
+        """
         self.line = line
         self.identity = request.identity
         self._number = number
@@ -67,7 +72,9 @@ class RemoteHold:
         self._untold = 0
         """Credit since `Attach` was sent that was not told."""
         self._left = False
-        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._first: asyncio.Future[None] = self._loop.create_future()
+        self._give_up = self._loop.time() + patience_seconds
 
     # --- coming -------------------------------------------------------------------------------------------------------
 
@@ -102,6 +109,8 @@ class RemoteHold:
             if not link.takes_requests:
                 return  # It is about to stop. So too.
             error = error_of(reply.code, reply.text, reply.fields)
+        if isinstance(error, RateLimited) and self._attach_later(link, error.retry_after_seconds):
+            return
         if error is not None:
             self._forget_link()
             self._fail(error)
@@ -118,6 +127,19 @@ class RemoteHold:
         self._untold = 0
         if not self._first.done():
             self._first.set_result(None)
+
+    def _attach_later(self, link: Link, seconds: float) -> bool:
+        """Whether there is time for that."""
+        if not self._first.done() and self._loop.time() + seconds >= self._give_up:
+            return False
+        self._loop.call_later(seconds, self._attach_again, link)
+        return True
+
+    def _attach_again(self, link: Link) -> None:
+        if self._left:
+            self._forget_link()
+        elif link is self._link:
+            self.linked(link)
 
     def _fail(self, error: SealaneError) -> None:
         """Nothing will come any more."""

@@ -2,139 +2,51 @@
 
 The node knows a batch again by its producer and sequence, or by the ids that its messages were given, and then answers
 with the first one's receipts: however often a link is lost, each batch is stored once.
+
+What a rate limit refuses is sent again when the node said, before anything that came after it, for as long as its time
+allows. Quotas are of principals and domains, not of targets: all lines pause, so that a large batch is not kept
+waiting by small ones of other lines.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from sealane.client.remote.link import Link
+from sealane.client.remote.publish_line import Finish, Landed, Pending, PublishLine
 from sealane.client.remote.reconnecting import ReconnectingLink
 from sealane.client.remote.requests import checked
-from sealane.delivery.producers import REMEMBERED_BATCHES
-from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, SealaneError, Unavailable
-from sealane.message import Batch, BatchMeta, encode_parts
-from sealane.message.batch import DEFAULT_META
+from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, RateLimited, SealaneError, Unavailable
+from sealane.message import Batch, encode_parts
 from sealane.wire.faults import error_of
 from sealane.wire.messages import Publish, Refused
 
-BATCHES_IN_FLIGHT_MAX = REMEMBERED_BATCHES
-"""Batches of one target without an answer: as many as a partition remembers of a producer. Later ones wait here."""
 STOPPING = frozenset({"unavailable", "closed"})
 """How a node that is stopping refuses: the same request is right for the next link."""
 SWEEP_SECONDS = 1.0
 
 
-Finish = Callable[[Any, Batch], Any]
-"""Makes what the caller gets from the answer and the batch."""
-Landed = Callable[[Any, BaseException | None], None]
-"""Told what `Finish` made, or why there is nothing; once."""
-
-
-class _Pending:
-    """A batch that has not been answered, and who is to be told."""
-
-    __slots__ = ("_landed", "_over", "batch", "deadline", "finish", "future", "request")
-
-    def __init__(
-        self,
-        request: Any,
-        batch: Batch,
-        finish: Finish,
-        landed: Landed,
-        deadline: float,
-        future: asyncio.Future[Any] | None,
-    ) -> None:
-        self.request = request
-        self.batch = batch
-        self.finish = finish
-        self.deadline = deadline
-        self.future = future
-        """What the caller holds, if that is one who may give up."""
-        self._landed = landed
-        self._over = False
-
-    @property
-    def over(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return self._over or (self.future is not None and self.future.done())
-
-    def land(self, result: Any, error: BaseException | None) -> None:
-        if not self._over:
-            self._over = True
-            self._landed(result, error)
-
-
-class _Line:
-    """The batches for one target, in order."""
-
-    __slots__ = ("by_producer", "producer", "sent", "sequence", "unsent")
-
-    def __init__(self, producer: bytes) -> None:
-        self.producer = producer
-        self.sequence = 0
-        self.unsent: deque[_Pending] = deque()
-        self.sent: dict[_Pending, None] = {}
-        self.by_producer: dict[bytes, dict[_Pending, None]] = {}
-        """What was sent of producers whose batches come numbered."""
-
-    def number(self, batch: Batch) -> Batch:
-        """A batch that the node can know again."""
-        meta = batch.meta
-        if meta.given_ids or meta.producer is not None:
-            return batch
-        sequence = self.sequence
-        self.sequence += 1
-        if meta is DEFAULT_META:
-            return batch.with_meta(BatchMeta(False, self.producer, sequence))
-        return batch.with_meta(msgspec.structs.replace(meta, producer=self.producer, sequence=sequence))
-
-    def sending(self, pending: _Pending) -> None:
-        """Note what is sent now. Of a producer whose caller numbers its batches nothing may be stored behind one that
-        is refused: the request names the last one of it that is under way.
-        """
-        self.sent[pending] = None
-        producer = pending.batch.meta.producer
-        if producer is None or producer is self.producer:
-            return
-        others = self.by_producer.setdefault(producer, {})
-        if type(pending.request) is Publish:
-            pending.request.after = next(reversed(others)).request.call if others else 0
-        others[pending] = None
-
-    def answered(self, pending: _Pending) -> None:
-        self.sent.pop(pending, None)
-        producer = pending.batch.meta.producer
-        if producer is not None and (others := self.by_producer.get(producer)) is not None:
-            others.pop(pending, None)
-            if not others:
-                del self.by_producer[producer]
-
-    def take_back(self) -> None:
-        """What was sent and not answered is to be sent again, in its order; what nobody waits for is dropped."""
-        again = [pending for pending in self.sent if not pending.over]
-        self.sent.clear()
-        self.by_producer.clear()
-        for pending in reversed(again):
-            self.unsent.appendleft(pending)
-
-
 class Publishes:
     """A user of one reconnecting link."""
 
-    def __init__(self, line: ReconnectingLink, entropy: Callable[[int], bytes], timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        line: ReconnectingLink,
+        entropy: Callable[[int], bytes],
+        timeout_seconds: float,
+        *,
+        wait_when_limited: bool = True,
+    ) -> None:
         self._link_of = line
         self._entropy = entropy
         self._timeout_seconds = timeout_seconds
+        self._wait_when_limited = wait_when_limited
         self._loop = asyncio.get_running_loop()
-        self._lines: dict[tuple[type, str], _Line] = {}
-        self._waiting: dict[_Line, None] = {}
+        self._lines: dict[tuple[type, str], PublishLine] = {}
+        self._waiting: dict[PublishLine, None] = {}
         """Lines with something unsent."""
         self._link: Link | None = None
         """Where they are sent; the next one only when everything on this one is answered or lost."""
@@ -142,6 +54,10 @@ class Publishes:
         self._in_flight = 0
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed: SealaneError | None = None
+        self._pause: asyncio.TimerHandle | None = None
+        """Until when a rate limit lets nothing through."""
+        self.limited_by: RateLimited | None = None
+        """What `_pause` is for."""
         line.users[self] = None
 
     def publish(self, target: str, request: Any, batch: Batch, finish: Finish) -> asyncio.Future[Any]:
@@ -184,14 +100,15 @@ class Publishes:
         try:
             if line is None:
                 checked(request)
-                line = self._lines[key] = _Line(self._entropy(16))
+                line = self._lines[key] = PublishLine(self._entropy(16))
             elif type(request) is not Publish:
                 checked(request)
         except InvalidArgument as error:
             landed(None, error)
             return
         deadline = self._loop.time() + self._timeout_seconds
-        pending = _Pending(request, line.number(batch), finish, landed, deadline, future)
+        pending = Pending(request, batch, finish, landed, deadline, future)
+        line.add(pending)
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         link = self._link
@@ -211,7 +128,7 @@ class Publishes:
         for line in list(self._waiting):
             self._send_from(line)
 
-    def _send_from(self, line: _Line) -> None:
+    def _send_from(self, line: PublishLine) -> None:
         link = self._link
         while link is not None and line.unsent and self._may_send(link, line):
             pending = line.unsent.popleft()
@@ -220,10 +137,10 @@ class Publishes:
         if not line.unsent:
             self._waiting.pop(line, None)
 
-    def _may_send(self, link: Link, line: _Line) -> bool:
-        return link.takes_publishes and len(line.sent) < BATCHES_IN_FLIGHT_MAX
+    def _may_send(self, link: Link, line: PublishLine) -> bool:
+        return self._pause is None and link.takes_publishes and line.has_room
 
-    def _send(self, link: Link, line: _Line, pending: _Pending) -> None:
+    def _send(self, link: Link, line: PublishLine, pending: Pending) -> None:
         line.sending(pending)
         self._in_flight += 1
         head, records = encode_parts(pending.batch)
@@ -231,7 +148,7 @@ class Publishes:
         link.ask(pending.request, body, partial(self._answered, line, pending))
 
     def _answered(
-        self, line: _Line, pending: _Pending, reply: Any, body: memoryview, error: SealaneError | None
+        self, line: PublishLine, pending: Pending, reply: Any, body: memoryview, error: SealaneError | None
     ) -> None:
         self._in_flight -= 1
         if isinstance(error, Unavailable):
@@ -247,17 +164,49 @@ class Publishes:
         line.answered(pending)
         if refused:
             error = error_of(reply.code, reply.text, reply.fields)
-        result = None
-        if error is None and not pending.over:
-            try:
-                result = pending.finish(reply, pending.batch)
-            except SealaneError as problem:
-                error = problem
-        pending.land(result, error)
+        if isinstance(error, RateLimited):
+            self._limited(line, pending, error)
+        else:
+            self._land(line, pending, reply, error)
         if link is None or not link.takes_requests:
             self._move_on()
         elif self._waiting:
             self._send_all()
+
+    def _land(self, line: PublishLine, pending: Pending, reply: Any, error: SealaneError | None) -> None:
+        result = None
+        if error is None:
+            line.taken()
+            if not pending.over:
+                try:
+                    result = pending.finish(reply, pending.batch)
+                except SealaneError as problem:
+                    error = problem
+        pending.land(result, error)
+
+    # --- rate limits --------------------------------------------------------------------------------------------------
+
+    def _limited(self, line: PublishLine, pending: Pending, error: RateLimited) -> None:
+        again = self._loop.time() + error.retry_after_seconds
+        if not self._wait_when_limited or again >= pending.deadline:
+            self._give_up(line, pending, error)
+            return
+        line.put_back(pending)
+        self._waiting = {line: None, **self._waiting}  # Nobody's turn comes before its next one.
+        if self._pause is None or again > self._pause.when():
+            if self._pause is not None:
+                self._pause.cancel()
+            self.limited_by = error
+            self._pause = self._loop.call_at(again, self._go_on)
+
+    def _go_on(self) -> None:
+        self._pause = self.limited_by = None
+        self._send_all()
+
+    def _give_up(self, line: PublishLine, pending: Pending, error: SealaneError) -> None:
+        pending.land(None, error)
+        for follower in line.followers(pending):
+            follower.land(None, error)
 
     def _move_on(self) -> None:
         """Go over to the next link, if nothing on this one is still to be answered."""
@@ -303,17 +252,23 @@ class Publishes:
         now = self._loop.time()
         busy = False
         for line in self._lines.values():
-            for pending in (*line.sent, *line.unsent):
-                if pending.deadline > now:
-                    busy = True
-                    break
-                if not pending.over:
-                    problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
-                    trouble = self._link_of.trouble
-                    pending.land(None, DeadlineExceeded(problem + (f" ({trouble})" if trouble else "")))
+            for those in (list(line.sent), list(line.unsent)):
+                for pending in those:
+                    if pending.deadline > now:
+                        busy = True
+                        break
+                    if not pending.over:
+                        self._give_up(line, pending, self._too_late(line, pending))
             while line.unsent and line.unsent[0].over:
                 line.unsent.popleft()
         self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
+
+    def _too_late(self, line: PublishLine, pending: Pending) -> SealaneError:
+        if self.limited_by is not None and pending not in line.sent and not pending.doubtful:
+            return self.limited_by
+        problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
+        trouble = self._link_of.trouble
+        return DeadlineExceeded(problem + (f" ({trouble})" if trouble else ""))
 
     def _fail_all(self, error: SealaneError) -> None:
         for line in self._lines.values():
@@ -328,6 +283,9 @@ class Publishes:
         if self._sweeping is not None:
             self._sweeping.cancel()
             self._sweeping = None
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
 
 
 def _is_stopping(link: Link, code: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 import sealane
 from sealane.client.producer import BATCH_MESSAGES
 from sealane.client.remote.link import UNSENT_BYTES_MAX
-from sealane.client.remote.publishes import BATCHES_IN_FLIGHT_MAX
+from sealane.client.remote.publish_line import BATCHES_IN_FLIGHT_MAX
 from sealane.message import Limits, Row, Stamp, decode, encode, from_payloads
 from sealane.wire import messages as wire
 from tests.unit.client.remote.scripted_node import ScriptedNode, Visitor, scripted_node
