@@ -329,6 +329,18 @@ class SimFiles:
         self._disk.secrets[name] = bytes(data)
         self._disk.leave(fault)
 
+    def rename_secret(self, old: str, new: str) -> None:
+        self.check()
+        fault = self._disk.enter("rename", new)
+        self._disk.secrets[new] = self._disk.secrets.pop(old)
+        self._disk.leave(fault)
+
+    def remove_secret(self, name: str) -> None:
+        self.check()
+        fault = self._disk.enter("remove", name)
+        del self._disk.secrets[name]
+        self._disk.leave(fault)
+
     def _must_exist(self, name: str) -> None:
         if name not in self._disk.directory.names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

@@ -18,7 +18,8 @@ from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED
 from sealane.engine.local.segment import INDEX_SUFFIX, WAL_DIRECTORY, Scan, first_sequence_of, scan
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
-from sealane.security.keys import MASTER_KEY_FILE, Keyring, check_value, parse_master_key
+from sealane.security.keys import Keyring
+from sealane.security.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
 from sealane.security.sealing import Sealer
 
 METADATA_FILE = "meta.db"
@@ -125,7 +126,7 @@ class DataDirectory:
     def sealer(self) -> Sealer | None:
         """What opens sealed data, or None when the key is not here. `KeyUnavailable` when it is the wrong one."""
         where = f"{self.files.location}/{MASTER_KEY_FILE}"
-        text = self.files.read_secret(MASTER_KEY_FILE)
+        text = read_master_key(self.files, self.metadata.key_check())
         if text is None:
             return None
         master = parse_master_key(text, where)

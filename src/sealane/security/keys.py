@@ -1,31 +1,40 @@
-"""The master key of a data directory, and the domain keys it wraps.
+"""The domain keys of a data directory: each sealed by the master key, each sealing the batches of one domain.
 
-The master key lives in one file beside the data, readable by its owner alone. It seals nothing but domain keys; domain
-keys seal batches. Giving up one domain's keys (`Keyring.destroy`) therefore makes that domain's data unreadable
-at once, whatever copies of its files exist; only a backup that was made before still has the keys in it.
+The master key (`master_key.py`) seals nothing but domain keys. Giving up one domain's keys (`Keyring.destroy`)
+therefore makes that domain's data unreadable at once, whatever copies of its files exist; only a backup that was made
+before still has the keys in it.
+
+A domain has one key that seals. After a rotation it has older ones beside, which only open: they are there until
+everything that they sealed is sealed anew, and then they are given up (`Keyring.retire`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealane.errors import KeyUnavailable
+from sealane.security.master_key import KEY_BYTES as KEY_BYTES
+from sealane.security.master_key import MASTER_KEY_FILE as MASTER_KEY_FILE
+from sealane.security.master_key import (
+    NEXT_MASTER_KEY_FILE,
+    CheckStore,
+    Secrets,
+    is_right,
+    random_key,
+)
+from sealane.security.master_key import check_value as check_value
+from sealane.security.master_key import load_master_key as load_master_key
+from sealane.security.master_key import master_key_text as master_key_text
+from sealane.security.master_key import parse_master_key as parse_master_key
 
-KEY_BYTES = 32
 NONCE_BYTES = 12
 KEY_ID_MAX = 2**32 - 1
-MASTER_KEY_FILE = "master.key"
-
-_HEADER = "sealane master key, version 1: keep it secret and back it up; without it the data cannot be read"
-_CHECK_LABEL = b"sealane master key check v1"
-_CHECK_BYTES = 16
 
 
 class KeyDestroyed(KeyUnavailable):
@@ -40,82 +49,22 @@ class WrappedKey(NamedTuple):
     wrapped: bytes | None
 
 
-class Secrets(Protocol):
-    """The part of a data directory that keeps secret files."""
-
-    @property
-    def location(self) -> str: ...
-    def read_secret(self, name: str) -> bytes | None: ...
-    def write_secret(self, name: str, data: bytes) -> None: ...
-
-
-class KeyStore(Protocol):
+class KeyStore(CheckStore, Protocol):
     """Where wrapped keys are kept. Every call is durable on return."""
 
-    def key_check(self) -> bytes | None: ...
-    def save_key_check(self, check: bytes) -> None: ...
     def wrapped_keys(self) -> list[WrappedKey]: ...
     def save_wrapped_key(self, key: WrappedKey) -> None: ...
-    def destroy_wrapped_keys(self, domain: str) -> None: ...
+    def destroy_wrapped_keys(self, domain: str) -> None:
+        """Erase the domain's keys; their ids stay taken, and known for what they were."""
+        ...
 
+    def retire_wrapped_keys(self, key_ids: Collection[int]) -> None:
+        """Erase keys that seal nothing any more, and that they ever were."""
+        ...
 
-def master_key_text(key: bytes) -> bytes:
-    """The content of a master key file: a line that says what it is, the key in hex, and a checksum of that."""
-    body = key.hex()
-    return f"{_HEADER}\nkey {body}\nsum {_sum(body)}\n".encode()
-
-
-def parse_master_key(text: bytes, where: str) -> bytes:
-    """Read back what `master_key_text` wrote; `where` is what an error calls the file."""
-    fields: dict[str, str] = {}
-    for line in text.decode("ascii", errors="replace").splitlines()[1:]:
-        name, _, value = line.strip().partition(" ")
-        fields[name] = value
-    body = fields.get("key", "")
-    if not text.startswith(b"sealane master key") or not body:
-        raise KeyUnavailable(f"{where} is not a Sealane master key file; restore the right one from your backup")
-    if not hmac.compare_digest(fields.get("sum", ""), _sum(body)):
-        raise KeyUnavailable(f"{where} is damaged (its checksum does not match); restore it from your backup")
-    try:
-        key = bytes.fromhex(body)
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise KeyUnavailable(f"{where} does not hold a {KEY_BYTES}-byte key; restore it from your backup")
-    return key
-
-
-def check_value(master: bytes) -> bytes:
-    """A value that tells the right master key from a wrong one and gives nothing else away."""
-    return hmac.digest(master, _CHECK_LABEL, "sha256")[:_CHECK_BYTES]
-
-
-def load_master_key(secrets: Secrets, store: KeyStore, entropy: Callable[[int], bytes]) -> bytes:
-    """The master key of a data directory, made on first use.
-
-    Once the store knows of a key, a missing or different one is `KeyUnavailable`, never a new key: a new one
-    would leave everything sealed before unreadable without anyone being told.
-    """
-    where = f"{secrets.location}/{MASTER_KEY_FILE}"
-    known = store.key_check()
-    text = secrets.read_secret(MASTER_KEY_FILE)
-    if text is None:
-        if known is not None:
-            raise KeyUnavailable(
-                f"{where} is missing, and the data here is sealed with it; restore it from your backup"
-            )
-        master = _random_key(entropy)
-        # The file comes first: a crash in between leaves a key that seals nothing yet, and the next start adopts it.
-        secrets.write_secret(MASTER_KEY_FILE, master_key_text(master))
-    else:
-        master = parse_master_key(text, where)
-    if known is None:
-        store.save_key_check(check_value(master))
-    elif not hmac.compare_digest(known, check_value(master)):
-        raise KeyUnavailable(
-            f"{where} is not the key that sealed the data here; put the key back that belongs to this directory"
-        )
-    return master
+    def rewrap_keys(self, keys: Iterable[WrappedKey], check: bytes) -> None:
+        """Put these in the place of what is stored under their ids, and the check value beside, all or nothing."""
+        ...
 
 
 class Keyring:
@@ -145,6 +94,8 @@ class Keyring:
         """Load or make the master key and open every domain key, or raise `KeyUnavailable` that says what to do."""
         return cls(load_master_key(secrets, store, entropy), store, entropy)
 
+    # --- domain keys --------------------------------------------------------------------------------------------------
+
     def ensure(self, domain: str) -> int:
         """The id of the key that seals this domain's data now; made, and durable, on return."""
         newest = self._newest.get(domain)
@@ -153,6 +104,31 @@ class Keyring:
     def rotate(self, domain: str) -> int:
         """Seal what comes from now on with a new key; what was sealed before stays readable."""
         return self._create(domain, only_if_missing=False)
+
+    def has(self, domain: str) -> bool:
+        return domain in self._newest
+
+    def by_domain(self) -> dict[str, list[int]]:
+        """The ids of all keys that are there, ascending: the last of each domain is the one that seals."""
+        found: dict[str, list[int]] = {}
+        for key_id, (domain, _) in sorted(self._by_id.copy().items()):
+            found.setdefault(domain, []).append(key_id)
+        return found
+
+    def outdated(self) -> dict[int, str]:
+        """The keys that seal nothing new, each with its domain: what they sealed waits for being sealed anew."""
+        newest = {key_id for key_id, _ in self._newest.copy().values()}
+        return {key_id: domain for key_id, (domain, _) in self._by_id.copy().items() if key_id not in newest}
+
+    def retire(self, key_ids: Collection[int]) -> None:
+        """Give up outdated keys of which nothing that is stored has need any more: the caller has made sure of that."""
+        with self._lock:
+            needed = {key_id for key_id, _ in self._newest.values()} & set(key_ids)
+            if needed:
+                raise ValueError(f"key {min(needed)} seals what is written now")
+            self._store.retire_wrapped_keys(key_ids)
+            for key_id in key_ids:
+                self._by_id.pop(key_id, None)
 
     def destroy(self, domain: str) -> None:
         """Give up every key of the domain for good: its data can never be opened again."""
@@ -183,9 +159,35 @@ class Keyring:
             f"domain {domain!r} has no key {key_id}; the data was sealed under another data directory's keys"
         )
 
+    # --- the master key -----------------------------------------------------------------------------------------------
+
     def transfer(self) -> tuple[bytes, list[WrappedKey]]:
         """What another process of ours needs to open and seal the same data: hand it over a pipe, never argv or env."""
-        return self._master, self._store.wrapped_keys()
+        with self._lock:
+            return self._master, self._store.wrapped_keys()
+
+    def rotate_master(self, secrets: Secrets) -> None:
+        """Wrap every key by a new master key, whose file takes the place of the old one. A crash leaves one or other.
+
+        `KeyUnavailable` if the file is missing or not the right one: then it has to be restored first.
+        """
+        where = f"{secrets.location}/{MASTER_KEY_FILE}"
+        with self._lock:
+            if not is_right(secrets.read_secret(MASTER_KEY_FILE), check_value(self._master)):
+                raise KeyUnavailable(f"{where} is not there as it was; put it back first (`sealane key restore`)")
+            if secrets.read_secret(NEXT_MASTER_KEY_FILE) is not None:
+                secrets.remove_secret(NEXT_MASTER_KEY_FILE)  # What an attempt that failed has left.
+            fresh = random_key(self._entropy)
+            secrets.write_secret(NEXT_MASTER_KEY_FILE, master_key_text(fresh))
+            rewrapped = [
+                WrappedKey(key_id, domain, self._wrap(key_id, domain, key, fresh))
+                for key_id, (domain, key) in sorted(self._by_id.items())
+            ]
+            self._store.rewrap_keys(rewrapped, check_value(fresh))
+            self._master = fresh
+            secrets.rename_secret(NEXT_MASTER_KEY_FILE, MASTER_KEY_FILE)
+
+    # --- inside -------------------------------------------------------------------------------------------------------
 
     def _create(self, domain: str, *, only_if_missing: bool) -> int:
         with self._lock:
@@ -194,11 +196,18 @@ class Keyring:
             key_id = self._next_id
             if key_id > KEY_ID_MAX:
                 raise KeyUnavailable(f"no key ids are left for domain {domain!r}")
-            wrapped = WrappedKey(key_id, domain, self._wrap(key_id, domain, _random_key(self._entropy)))
+            self._check_master()
+            wrapped = WrappedKey(key_id, domain, self._wrap(key_id, domain, random_key(self._entropy), self._master))
             # Durable before the first use: a batch sealed by a key that a crash forgets would be lost.
             self._store.save_wrapped_key(wrapped)
             self._admit(wrapped)
             return key_id
+
+    def _check_master(self) -> None:
+        """After an exchange of which nobody knows how it ended, a key wrapped by the wrong one would never open."""
+        known = self._store.key_check()
+        if known is not None and not hmac.compare_digest(known, check_value(self._master)):
+            raise KeyUnavailable("the master key was exchanged and this process does not know the new one; restart it")
 
     def _admit(self, wrapped: WrappedKey) -> None:
         self._next_id = max(self._next_id, wrapped.key_id + 1)
@@ -206,12 +215,13 @@ class Keyring:
             self._destroyed[wrapped.key_id] = wrapped.domain
             return
         key = self._unwrap(wrapped.key_id, wrapped.domain, wrapped.wrapped)
-        self._by_id[wrapped.key_id] = (wrapped.domain, key)
+        # In this order: no key counts as outdated, not even for a moment, while it is still the one that seals.
         self._newest[wrapped.domain] = (wrapped.key_id, key)
+        self._by_id[wrapped.key_id] = (wrapped.domain, key)
 
-    def _wrap(self, key_id: int, domain: str, key: bytes) -> bytes:
+    def _wrap(self, key_id: int, domain: str, key: bytes, master: bytes) -> bytes:
         nonce = self._entropy(NONCE_BYTES)
-        return nonce + AESGCM(self._master).encrypt(nonce, key, _wrapping_context(key_id, domain))
+        return nonce + AESGCM(master).encrypt(nonce, key, _wrapping_context(key_id, domain))
 
     def _unwrap(self, key_id: int, domain: str, wrapped: bytes) -> bytes:
         nonce, sealed = wrapped[:NONCE_BYTES], wrapped[NONCE_BYTES:]
@@ -226,14 +236,3 @@ class Keyring:
 
 def _wrapping_context(key_id: int, domain: str) -> bytes:
     return b"sealane domain key v1\0" + key_id.to_bytes(4, "little") + domain.encode()
-
-
-def _random_key(entropy: Callable[[int], bytes]) -> bytes:
-    key = entropy(KEY_BYTES)
-    if len(key) != KEY_BYTES:
-        raise KeyUnavailable(f"the source of randomness gave {len(key)} bytes of {KEY_BYTES}")
-    return key
-
-
-def _sum(body: str) -> str:
-    return hashlib.sha256(b"sealane master key file\0" + body.encode()).hexdigest()[:16]

@@ -43,6 +43,12 @@ class Seals(Protocol):
     def open(self, domain: str, sealed: bytes, associated: bytes) -> bytes: ...
 
 
+def resealed(seals: Seals, domain: str, key: str, data: bytes) -> bytes:
+    """A value's bytes, sealed by the newest key of its domain. `CorruptData` if they were not sealed for this place."""
+    place = key.encode()
+    return bytes(seals.seal(domain, seals.open(domain, data, place), place))
+
+
 class Records(Generic[R]):
     """All records of one kind by name. Changes are durable on return, and seen by readers from then on."""
 

@@ -19,6 +19,9 @@ SEAL_VERSION = 1
 SALT_BYTES = 16
 TAG_BYTES = 16
 _HEAD = struct.Struct("<BI")
+HEAD_BYTES = _HEAD.size
+KEY_ID_POSITION = 1
+"""Where in sealed bytes the id of their key begins: four bytes, little-endian."""
 _PREFIX_BYTES = _HEAD.size + SALT_BYTES
 OVERHEAD_BYTES = _PREFIX_BYTES + TAG_BYTES
 """How much longer sealed bytes are than what they hold."""
@@ -71,6 +74,13 @@ class Sealer:
             return AESGCM(key).decrypt(_NONCE, view[_PREFIX_BYTES:], associated)
         except InvalidTag:
             raise CorruptData(f"sealed bytes of domain {domain!r} fail their authentication tag") from None
+
+
+def key_id_of(data: bytes | memoryview) -> int | None:
+    """By which key these bytes are sealed, if they are sealed bytes at all."""
+    if len(data) < OVERHEAD_BYTES or data[0] != SEAL_VERSION:
+        return None
+    return int(_HEAD.unpack_from(data)[1])
 
 
 def _derive(domain_key: bytes, salt: bytes) -> bytes:

@@ -20,6 +20,7 @@ from sealane.delivery.config import SubscriptionConfig
 from sealane.delivery.partition import Partition
 from sealane.delivery.subscription import Subscription
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
+from sealane.engine.local.compacting import Compacting
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.housekeeping import Housekeeping
 from sealane.engine.memory import MemoryEngine
@@ -394,7 +395,7 @@ async def test_a_compaction_that_crashes_is_left_for_later(local: Node, monkeypa
 
 async def test_a_compaction_that_is_half_in_force_stops_the_node(local: Node, monkeypatch, caplog) -> None:
     async with in_process(local) as lane:
-        crash_once(monkeypatch, Housekeeping, "_swap")
+        crash_once(monkeypatch, Compacting, "_swap")
         with pytest.raises(StorageFailed):
             await fill_segments(lane, 1_000)
 

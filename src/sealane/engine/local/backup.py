@@ -27,7 +27,7 @@ from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.segment import INDEX_SUFFIX, WAL_DIRECTORY, first_sequence_of
 from sealane.engine.local.wal import Wal
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
-from sealane.security.keys import MASTER_KEY_FILE, check_value, parse_master_key
+from sealane.security.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
 
 
 class Piece(NamedTuple):
@@ -259,7 +259,7 @@ def _copied(source: Files, name: str, target: Files, length: int | None) -> Gene
 
 
 def _copy_key(source: Files, cut: Cut, target: Files) -> None:
-    text = source.read_secret(MASTER_KEY_FILE)
+    text = read_master_key(source, cut.key_check)
     where = f"{source.location}/{MASTER_KEY_FILE}"
     if text is None:
         raise KeyUnavailable(f"{where} is missing: put it back, or make a backup without the key")

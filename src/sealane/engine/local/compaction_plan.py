@@ -127,6 +127,22 @@ def make_plan(
     return Plan(tuple(jobs), tuple(removed), tuple(segments))
 
 
+def make_rewrite(
+    files: Iterable[CompactedFile], trims: Mapping[PartitionKey, tuple[int, int]], *, generation: int
+) -> Plan:
+    """Plan to write these compacted files once more, each by itself: the same offsets, sealed by the newest keys."""
+    jobs: list[Job] = []
+    removed: list[str] = []
+    for file in files:
+        removed.append(file.name)
+        keep_from = _trim(trims, file.partition, file.kind)
+        if file.stop > keep_from:
+            sources = [source for source in sources_of(file) if source.stop > keep_from]
+            base = max(file.base, keep_from)
+            jobs.append(_job(file.partition, file.kind, file.sealed, generation, base, file.stop, sources))
+    return Plan(tuple(jobs), tuple(removed), ())
+
+
 def expired(
     manifest: Iterable[CompactedFile], trims: Mapping[PartitionKey, tuple[int, int]], dropped: Set[PartitionKey]
 ) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -159,6 +159,12 @@ class _KeysAsGiven:
         raise NotImplementedError
 
     def destroy_wrapped_keys(self, domain: str) -> None:
+        raise NotImplementedError
+
+    def retire_wrapped_keys(self, key_ids: Collection[int]) -> None:
+        raise NotImplementedError
+
+    def rewrap_keys(self, keys: Iterable[WrappedKey], check: bytes) -> None:
         raise NotImplementedError
 
 

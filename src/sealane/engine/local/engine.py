@@ -11,17 +11,21 @@ from typing import TypeVar
 from sealane.engine.backup_report import BackupReport, Progress
 from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
 from sealane.engine.local.backup_online import OnlineBackup
+from sealane.engine.local.compacting import Compacting
 from sealane.engine.local.compactor_process import Compactor, ProcessCompactor
 from sealane.engine.local.files import DiskFiles, Files
 from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
 from sealane.engine.local.housekeeping import Housekeeping
+from sealane.engine.local.local_keys import LocalKeys
 from sealane.engine.local.partition import PartitionLogs
 from sealane.engine.local.reads import Reads
 from sealane.engine.local.recovery import Quarantined, RecoveryReport
+from sealane.engine.local.resealing import Resealing
 from sealane.engine.local.runner import Runner, ThreadRunner
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.start import Start
 from sealane.engine.local.tail import Tail
+from sealane.engine.local.underway import Underway
 from sealane.engine.local.writer import GroupWriter, Landed, Pending
 from sealane.engine.watch import EngineWatch
 from sealane.errors import Closed, Fenced, StorageError, StorageFailed, StorageFull
@@ -97,6 +101,7 @@ class LocalEngine:
         self._own_runners = own_runners
         self._epoch_base = start.boot * EPOCHS_A_BOOT
         self._epochs = itertools.count(1)
+        self._puts = Underway()
         self._failure: StorageFailed | None = None
         self._closing: asyncio.Future[None] | None = None
         self.recovery: RecoveryReport = start.recovered.report
@@ -112,11 +117,9 @@ class LocalEngine:
                 start.sealer.keyring,
                 bytes_per_second_max=settings.compaction_bytes_per_second_max,
             )
-        self.housekeeping = Housekeeping(
+        compacting = Compacting(
             start.files,
-            settings,
             space=self._space,
-            wal=self._wal,
             sources=self._sources,
             metadata=self._metadata,
             partitions=self._partitions,
@@ -124,11 +127,42 @@ class LocalEngine:
             closed=start.recovered.closed,
             compacted=start.compacted,
             runner=disk_runner,
-            compactor=compactor if settings.compaction else None,
+            compactor=compactor,
             number=start.number,
             generation=self._next_epoch,
-            watch=self.watch,
             stop=self._stop,
+        )
+        resealing = Resealing(
+            start.files,
+            metadata=self._metadata,
+            sealer=self.sealer,
+            wal=self._wal,
+            sources=self._sources,
+            compacting=compacting,
+            runner=disk_runner,
+            settled=self._all_settled,
+            end_segment=self._end_segment,
+        )
+        self.housekeeping = Housekeeping(
+            start.files,
+            settings,
+            space=self._space,
+            wal=self._wal,
+            sources=self._sources,
+            compacting=compacting,
+            resealing=resealing,
+            runner=disk_runner,
+            watch=self.watch,
+        )
+        self.keys = LocalKeys(
+            start.files,
+            keyring=self.sealer.keyring,
+            metadata=self._metadata,
+            partitions=self._partitions,
+            resealing=resealing,
+            runner=disk_runner,
+            drop=self.drop,
+            wake=self.housekeeping.wake,
         )
         self._backup = OnlineBackup(
             start.files,
@@ -169,8 +203,10 @@ class LocalEngine:
         self._check_writable()
         if partition in self._dropped:
             raise StorageError(f"{partition} was dropped; a topic that is made again has another incarnation")
-        if sealed:
+        while sealed and not self.sealer.keyring.has(partition.domain):
             await self._disk.run(lambda: self.sealer.ensure(partition.domain))
+        # From here to its place among the partitions nothing comes between: its key cannot be destroyed unnoticed.
+        self.keys.check_open(partition.domain)
         logs = self._partitions.get(partition)
         if logs is None:
             logs = self._partitions[partition] = PartitionLogs(partition)
@@ -345,7 +381,9 @@ class LocalEngine:
 
     async def put(self, key: str, data: bytes, *, expected: int, lease_seconds: float | None = None) -> int:
         self._check_writable()
-        return await self._ask(lambda: self._metadata.put(key, data, expected=expected, lease_seconds=lease_seconds))
+        return await self._puts.run(
+            self._ask(lambda: self._metadata.put(key, data, expected=expected, lease_seconds=lease_seconds))
+        )
 
     async def delete(self, key: str, *, expected: int) -> None:
         self._check_writable()
@@ -358,6 +396,22 @@ class LocalEngine:
         if self._closing is not None:
             raise Closed("the engine is closed")
         return await self._disk.run(question)
+
+    # --- sealing anew -------------------------------------------------------------------------------------------
+
+    async def _all_settled(self) -> None:
+        """Return once all that was sealed before, be it for a record or for a value, is in its place or has failed."""
+        await self._group.barrier()
+        await self._puts.settled()
+
+    async def _end_segment(self) -> None:
+        """Let the next record begin a new segment, if there is one ready: nobody is to be refused for want of one."""
+        self._check_writable()
+        if self._wal.spare_ready:
+            self._wal.ending = True
+            done: Prompt[None] = Prompt(loop=self._loop)
+            self._group.submit(Pending((), (), 0, done))
+            await done
 
     # --- backup -------------------------------------------------------------------------------------------------
 

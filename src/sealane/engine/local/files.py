@@ -86,6 +86,14 @@ class Files(Protocol):
         """Write once, readable by the owner alone (0600), durable on return; refuses to overwrite."""
         ...
 
+    def rename_secret(self, old: str, new: str) -> None:
+        """Put a secret in the place of another one, atomically; durable on return."""
+        ...
+
+    def remove_secret(self, name: str) -> None:
+        """Durable on return."""
+        ...
+
 
 _VECTOR_MAX = 1024
 """Linux takes at most this many buffers in one call (IOV_MAX)."""
@@ -256,6 +264,14 @@ class DiskFiles:
             os.link(draft, path)
         finally:
             os.unlink(draft)
+        sync_directory(path.parent)
+
+    def rename_secret(self, old: str, new: str) -> None:
+        self.rename(old, new)
+
+    def remove_secret(self, name: str) -> None:
+        path = self._path(name)
+        path.unlink()
         sync_directory(path.parent)
 
     def _path(self, name: str) -> Path:

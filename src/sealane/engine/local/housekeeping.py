@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Callable, Mapping
 
-from sealane.engine.contract import PartitionKey
-from sealane.engine.local.compaction import CompactionResult, forget_removed
-from sealane.engine.local.compaction_plan import Log, Plan, Source, expired, make_plan
-from sealane.engine.local.compactor_process import Compactor
+from sealane.engine.local.compacting import Compacting
+from sealane.engine.local.compaction import CompactionResult
 from sealane.engine.local.files import Files
-from sealane.engine.local.index import Row
-from sealane.engine.local.manifest import CompactedFile
-from sealane.engine.local.metadata import Metadata
-from sealane.engine.local.partition import PartitionLogs
 from sealane.engine.local.reading import Sources
+from sealane.engine.local.resealing import Resealing
 from sealane.engine.local.runner import Runner
 from sealane.engine.local.segment import INDEX_SUFFIX
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.space import Space
-from sealane.engine.local.wal import Segment, Wal
+from sealane.engine.local.wal import Wal
 from sealane.engine.watch import EngineWatch
 from sealane.errors import StorageError
 from sealane.log import get_log
@@ -32,7 +25,9 @@ COMPACTION_RETRY_SECONDS = 30.0
 
 
 class Housekeeping:
-    """Two tasks: one for small chores, one for compaction. Whatever they meet, the log goes on, and they try again."""
+    """Two tasks: one for small chores, one for compaction and sealing anew, which take turns. Whatever they meet, the
+    log goes on, and they try again.
+    """
 
     def __init__(
         self,
@@ -42,41 +37,30 @@ class Housekeeping:
         space: Space,
         wal: Wal,
         sources: Sources,
-        metadata: Metadata,
-        partitions: Mapping[PartitionKey, PartitionLogs],
-        dropped: set[PartitionKey],
-        closed: list[Segment],
-        compacted: dict[str, tuple[int, CompactedFile]],
+        compacting: Compacting,
+        resealing: Resealing,
         runner: Runner,
-        compactor: Compactor | None,
-        number: Callable[[], int],
-        generation: Callable[[], int],
         watch: EngineWatch,
-        stop: Callable[[str, Exception], None],
     ) -> None:
         self._files = files
         self._settings = settings
         self._space = space
         self._wal = wal
         self._sources = sources
-        self._metadata = metadata
-        self._partitions = partitions
-        self._dropped = dropped
-        self._closed = closed
-        self._compacted = compacted
+        self._closed = compacting.closed
+        self._compacting = compacting
+        self._resealing = resealing
         self._runner = runner
-        self._compactor = compactor
-        self._number = number
-        self._generation = generation
         self._watch = watch
-        self._stop = stop
         self._work = asyncio.Event()
         self._closing = False
         self._preparing = False
         self._compaction: asyncio.Task[None] | None = None
-        self._applying: asyncio.Task[None] | None = None
         self._compaction_not_before = 0.0
+        self._resealing_not_before = 0.0
+        self._compacted_last = False
         self._chores: asyncio.Task[None] | None = None
+        compacting.removed = self._work.set
 
     def start(self) -> None:
         self._work.set()
@@ -94,16 +78,14 @@ class Housekeeping:
 
     async def close(self) -> None:
         self._closing = True
+        self._resealing.close()
         self._work.set()
         if self._compaction is not None:
             self._compaction.cancel()
             await asyncio.wait([self._compaction])
-        if self._applying is not None:
-            await asyncio.wait([self._applying])
         if self._chores is not None:
             await self._chores
-        if self._compactor is not None:
-            await self._compactor.close()
+        await self._compacting.close()
 
     # --- chores -------------------------------------------------------------------------------------------------
 
@@ -189,176 +171,68 @@ class Housekeeping:
         self._files.rename(draft, name)
 
     async def _give_space_back(self) -> None:
-        """Remove what nobody needs, whole files at a time. It needs no room to work in, so it helps on a full disk."""
-        if self._is_compacting():
-            # It reads these files; it leaves out what is no longer needed, and wakes us when it is done.
-            return
-        trims = self._trims()
-        for segment in [segment for segment in self._closed if self._is_dead(segment)]:
-            self._closed.remove(segment)
-            self._retire_segment(segment)
-        manifest = [file for _, file in self._compacted.values()]
-        gone = expired(manifest, trims, self._dropped)
-        if gone:
-            await self._runner.run(lambda: self._metadata.apply_compaction((), gone, ()))
-            self._retire_compacted(gone)
-
-    def _is_dead(self, segment: Segment) -> bool:
-        return all(
-            partition in self._dropped
-            or (logs := self._partitions.get(partition)) is None
-            or end <= logs.log(kind).start
-            for (partition, kind), end in segment.index.ends.items()
-        )
-
-    def _retire_segment(self, segment: Segment) -> None:
-        def remove() -> None:
-            self._remove(segment.name)
-            self._remove(segment.name + INDEX_SUFFIX)
-
-        self._sources.retire(segment.number, remove)
-
-    def _retire_compacted(self, names: list[str]) -> None:
-        for name in names:
-            number, _ = self._compacted.pop(name)
-            self._sources.retire(number, lambda name=name: self._remove(name))  # type: ignore[misc]
-
-    def _remove(self, name: str) -> None:
-        try:
-            if self._files.exists(name):
-                self._files.remove(name)
-        except OSError:
-            # It is garbage, and is looked for again at the next start.
-            _log.exception("a file is of no more use but cannot be removed", file=name)
-        self._space.release(name)
-        self._work.set()
+        # A compaction reads these files; it leaves out what is no longer needed, and wakes us when it is done.
+        if not self._is_compacting():
+            await self._compacting.give_space_back()
 
     # --- compaction ---------------------------------------------------------------------------------------------
 
     def _start_compaction(self) -> None:
-        if self._compactor is None or self._closing or self._is_compacting():
+        if not self._compacting.possible or self._closing or self._is_compacting():
             return
+        now = asyncio.get_running_loop().time()
         ready = sum(segment.indexed for segment in self._closed)
-        rested = asyncio.get_running_loop().time() >= self._compaction_not_before
-        if rested and ready >= self._settings.compaction_segments_min:
+        compact = (
+            self._settings.compaction
+            and ready >= self._settings.compaction_segments_min
+            and now >= self._compaction_not_before
+        )
+        reseal = self._resealing.due and now >= self._resealing_not_before
+        if reseal and not (compact and not self._compacted_last):
+            self._compacted_last = False
+            self._compaction = asyncio.create_task(self._reseal())
+        elif compact:
+            self._compacted_last = True
             self._compaction = asyncio.create_task(self._compact())
 
     def _is_compacting(self) -> bool:
         return self._compaction is not None and not self._compaction.done()
 
+    async def compact(self) -> CompactionResult | None:
+        """Rewrite all closed segments as one file a log, and put those in their place. None: nothing to do."""
+        return await self._compacting.compact()
+
     async def _compact(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             await self.compact()
         except (OSError, StorageError):
             _log.exception("a compaction failed; nothing is lost, and it is tried again later")
-            self._rest(loop)
+            self._compaction_not_before = self._rest(COMPACTION_RETRY_SECONDS)
         except Exception as error:
             self._watch.crashed("compaction", error)
-            self._rest(loop)
+            self._compaction_not_before = self._rest(COMPACTION_RETRY_SECONDS)
         else:
             # This task still counts as running: look again once it does not.
-            loop.call_soon(self._work.set)
+            asyncio.get_running_loop().call_soon(self._work.set)
 
-    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._compaction_not_before = loop.time() + COMPACTION_RETRY_SECONDS
-        loop.call_later(COMPACTION_RETRY_SECONDS, self._work.set)
-
-    async def compact(self) -> CompactionResult | None:
-        """Rewrite all closed segments as one file a log, and put those in their place. None: nothing to do."""
-        assert self._compactor is not None
-        # From the oldest on without a gap: a compacted file holds its offsets in order.
-        segments = list(itertools.takewhile(lambda segment: segment.indexed, self._closed))
-        if not segments:
-            return None
-        plan = self._plan(segments)
-        await self._runner.run(lambda: self._metadata.begin_compaction(plan.outputs))
+    async def _reseal(self) -> None:
+        """One step of sealing anew; between two of them others have their turn."""
         try:
-            result = await self._compactor.compact(plan)
-        except BaseException:
-            self._abandon(plan)
-            raise
-        for skipped in result.skipped:
-            _log.error("damaged data was left out by compaction", detail=str(skipped))
-        # From here on nothing may come between: the new truth is durable, then it is the one that reads see.
-        self._applying = asyncio.ensure_future(self._apply(segments, plan, result))
-        await asyncio.shield(self._applying)
-        return result
-
-    async def _apply(self, segments: list[Segment], plan: Plan, result: CompactionResult) -> None:
-        names = [segment.name for segment in segments]
-        await self._runner.run(lambda: self._metadata.apply_compaction(result.added, plan.removed, names))
-        try:
-            self._swap(segments, plan, result)
-            for segment in segments:
-                self._closed.remove(segment)
-                self._retire_segment(segment)
-            self._retire_compacted([name for name in plan.removed if name in self._compacted])
+            went_on = await self._resealing.step()
+        except (OSError, StorageError):
+            _log.exception("sealing anew failed; nothing is lost, and it is tried again later")
+            self._resealing_not_before = self._rest(COMPACTION_RETRY_SECONDS)
         except Exception as error:
-            # The new files are in force and memory does not know them: the next compaction would undo this one.
-            self._stop("compaction", error)
-            raise
-        _log.info(
-            "segments were compacted",
-            segments=len(segments),
-            files=len(result.added),
-            bytes_in=result.bytes_in,
-            bytes_out=result.bytes_out,
-        )
-        await self._runner.run(lambda: forget_removed(self._files, self._metadata))
+            self._watch.crashed("resealing", error)
+            self._resealing_not_before = self._rest(COMPACTION_RETRY_SECONDS)
+        else:
+            if went_on:
+                asyncio.get_running_loop().call_soon(self._work.set)
+            else:
+                self._resealing_not_before = self._rest(self._settings.space_retry_seconds)
 
-    def _plan(self, segments: list[Segment]) -> Plan:
-        numbers = {segment.number: segment.name for segment in segments}
-        ends: dict[Log, int] = {}
-        for segment in segments:
-            for log, end in segment.index.ends.items():
-                ends[log] = max(ends.get(log, 0), end)
-        logs: dict[Log, list[Source]] = {}
-        for partition, kind in ends:
-            if (known := self._partitions.get(partition)) is not None:
-                logs[partition, kind] = [
-                    Source(numbers[row.file], row.position, row.length, *row[:2], *row[5:])
-                    for row in known.log(kind).rows()
-                    if row.file in numbers
-                ]
-        return make_plan(
-            logs,
-            ends=ends,
-            segments=list(numbers.values()),
-            manifest=[file for _, file in self._compacted.values()],
-            trims=self._trims(),
-            dropped=self._dropped,
-            generation=self._generation(),
-        )
-
-    def _swap(self, segments: list[Segment], plan: Plan, result: CompactionResult) -> None:
-        """Let the index point into the new files instead of the old ones, in one step of the loop."""
-        old = {segment.number for segment in segments}
-        old |= {self._compacted[name][0] for name in plan.removed if name in self._compacted}
-        added: dict[Log, list[Row]] = {}
-        for file in result.added:
-            number = self._number()
-            self._compacted[file.name] = (number, file)
-            self._sources.add(number, file.name)
-            self._space.hold(file.name, file.file_bytes)
-            added.setdefault((file.partition, file.kind), []).extend(rows_of(file, number))
-        touched = {log for segment in segments for log in segment.index.ends} | set(added)
-        for partition, kind in touched:
-            if (known := self._partitions.get(partition)) is not None:
-                known.log(kind).replace(old, added.get((partition, kind), ()))
-
-    def _abandon(self, plan: Plan) -> None:
-        for name in plan.outputs:
-            if self._files.exists(name):
-                self._files.remove(name)
-
-    def _trims(self) -> dict[PartitionKey, tuple[int, int]]:
-        return {key: (logs.messages.start, logs.journal.start) for key, logs in self._partitions.items()}
-
-
-def rows_of(file: CompactedFile, number: int) -> list[Row]:
-    """Index rows for what a compacted file holds."""
-    return [
-        Row(base, count, number, position, length, time_us, checksum, flags)
-        for base, count, position, length, time_us, checksum, flags in file.places
-    ]
+    def _rest(self, seconds: float) -> float:
+        """The time before which it is not tried again."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(seconds, self._work.set)
+        return loop.time() + seconds

@@ -174,6 +174,11 @@ class SegmentIndex:
         key = (partition, kind)
         self.ends[key] = max(self.ends.get(key, 0), stop)
 
+    def sealed_positions(self) -> np.ndarray:
+        """Where the sealed bodies begin. A copy: the segment may grow meanwhile."""
+        positions, flags = np.array(self._columns[5]), np.array(self._columns[9])
+        return positions[(flags & record.SEALED) != 0] if len(positions) else np.zeros(0, dtype=np.int64)
+
     def logs(self, file: int) -> Iterator[tuple[PartitionKey, int, tuple[np.ndarray, ...]]]:
         """The rows of each log as arrays, a column each, with `file` as their file number."""
         if not len(self):

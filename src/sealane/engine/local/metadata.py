@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from sealane.engine.contract import PartitionKey, Value
 from sealane.engine.local.manifest import CompactedFile, pack_places, unpack_places
 from sealane.engine.local.metadata_schema import prepare
 from sealane.errors import StorageFailed, VersionMismatch
+from sealane.log import get_log
 from sealane.security.keys import WrappedKey
+
+_log = get_log("sealane.engine")
 
 METADATA_NAME = "meta.db"
 
@@ -102,6 +105,20 @@ class Metadata:
                 (prefix, prefix + _HIGHEST_CHARACTER, self._clock()),
             ).fetchall()
         return [(key, Value(data, version, expires_us)) for key, data, version, expires_us in rows]
+
+    def values(self) -> list[tuple[str, Value]]:
+        """Every value, expired ones too: what is to be known of all bytes that are stored here."""
+        with self._reading():
+            rows = self._connection.execute("SELECT key, data, version, expires_us FROM keys ORDER BY key").fetchall()
+        return [(key, Value(data, version, expires_us)) for key, data, version, expires_us in rows]
+
+    def replace_value(self, key: str, data: bytes, *, version: int) -> None:
+        """Keep the same value in other bytes: its version stays, so nobody who holds it is disturbed.
+
+        Nothing happens if it has changed meanwhile.
+        """
+        with self._transaction():
+            self._connection.execute("UPDATE keys SET data = ? WHERE key = ? AND version = ?", (data, key, version))
 
     # --- trims and drops ----------------------------------------------------------------------------------------
 
@@ -220,17 +237,43 @@ class Metadata:
 
     def save_wrapped_key(self, key: WrappedKey) -> None:
         with self._transaction():
-            self._connection.execute("INSERT INTO domain_keys VALUES (?, ?, ?)", key)
+            self._connection.execute("INSERT INTO domain_keys VALUES (?, ?, ?, ?)", (*key, self._clock()))
+
+    def keys_made_us(self) -> dict[int, int]:
+        """When each domain key was made, by its id; those that an older version made are not in it."""
+        with self._reading():
+            rows = self._connection.execute("SELECT key_id, made_us FROM domain_keys WHERE made_us IS NOT NULL")
+            return dict(rows.fetchall())
 
     def destroy_wrapped_keys(self, domain: str) -> None:
         """Erase the domain's keys; their ids stay taken."""
         with self._transaction():
             self._connection.execute("UPDATE domain_keys SET wrapped = NULL WHERE domain = ?", (domain,))
-        with self._lock:
-            # SQLite's own log still holds the pages as they were: fold it into the database and empty it.
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._empty_log()
+
+    def retire_wrapped_keys(self, key_ids: Collection[int]) -> None:
+        """Erase keys that seal nothing any more. Newer ones are there, so that no id is given out again."""
+        with self._transaction():
+            self._connection.executemany("DELETE FROM domain_keys WHERE key_id = ?", [(each,) for each in key_ids])
+        self._empty_log()
+
+    def rewrap_keys(self, keys: Iterable[WrappedKey], check: bytes) -> None:
+        """Put other wrappings in the place of those that are stored, and another check value, all or nothing."""
+        with self._transaction():
+            self._connection.executemany(
+                "UPDATE domain_keys SET wrapped = ? WHERE key_id = ?", [(key.wrapped, key.key_id) for key in keys]
+            )
+            self._connection.execute("UPDATE master_key SET check_value = ?", (check,))
+        self._empty_log()
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _empty_log(self) -> None:
+        """SQLite's own log still holds pages as they were: fold it into the database and empty it."""
+        with self._reading():
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy is not None and busy[0]:
+            _log.warning("someone reads meta.db: keys that were erased leave its log when the node restarts at latest")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sealane.errors import FormatTooNew, StorageFailed
 
-METADATA_VERSION = 2
+METADATA_VERSION = 3
 
 _TABLES = (
     "CREATE TABLE format (version INTEGER NOT NULL)",
@@ -25,7 +25,7 @@ _TABLES = (
     " base INTEGER NOT NULL, stop INTEGER NOT NULL, places BLOB NOT NULL) WITHOUT ROWID",
     # What still has to be deleted from disk once the transaction that made it superfluous is durable.
     "CREATE TABLE garbage (name TEXT PRIMARY KEY) WITHOUT ROWID",
-    "CREATE TABLE domain_keys (key_id INTEGER PRIMARY KEY, domain TEXT NOT NULL, wrapped BLOB)",
+    "CREATE TABLE domain_keys (key_id INTEGER PRIMARY KEY, domain TEXT NOT NULL, wrapped BLOB, made_us INTEGER)",
     "CREATE TABLE master_key (check_value BLOB NOT NULL)",
 )
 
@@ -36,7 +36,12 @@ def _upgrade_1(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE garbage (name TEXT PRIMARY KEY) WITHOUT ROWID")
 
 
-UPGRADES: dict[int, Callable[[sqlite3.Connection], None]] = {1: _upgrade_1}
+def _upgrade_2(connection: sqlite3.Connection) -> None:
+    """Version 2 did not note when a domain's key was made."""
+    connection.execute("ALTER TABLE domain_keys ADD COLUMN made_us INTEGER")
+
+
+UPGRADES: dict[int, Callable[[sqlite3.Connection], None]] = {1: _upgrade_1, 2: _upgrade_2}
 """From each older version, the step that leads to the next one. Runs inside one transaction with all that follow."""
 
 

@@ -82,6 +82,11 @@ class Sources:
         if not self._in_use(number):
             self._finish(number)
 
+    @property
+    def retiring(self) -> bool:
+        """Whether there are files of no more use that someone still reads."""
+        return bool(self._retired)
+
     def close(self) -> None:
         with self._lock:
             for file in self._open.values():

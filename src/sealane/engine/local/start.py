@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable
 
 from sealane.engine.contract import PartitionKey
+from sealane.engine.local.compacting import rows_of
 from sealane.engine.local.compaction import remove_garbage
 from sealane.engine.local.files import Files
-from sealane.engine.local.housekeeping import rows_of
 from sealane.engine.local.manifest import CompactedFile
 from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.partition import PartitionLogs

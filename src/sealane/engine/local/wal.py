@@ -86,6 +86,8 @@ class Wal:
         """How long the last record took to sync."""
         self.marked = False
         """Whether the last record is a mark, which holds nothing and proves that what is before it was durable."""
+        self.ending = False
+        """Set it to have the next record begin a segment of its own, as soon as one is ready."""
         self.closed: list[Segment] = []
         """Segments that a write has filled, oldest first; whoever looks after them takes them from here."""
 
@@ -124,7 +126,8 @@ class Wal:
         segment, file = self.active, self._file
         nonce = segment.header.nonce if segment is not None else self._entropy(record.NONCE_BYTES)
         buffers, head = record.encode_record(self._next_sequence, nonce, time_us, entries)
-        if segment is None or file is None or head.record_bytes > self.room_bytes:
+        over = self.ending and self._spare is not None
+        if segment is None or file is None or over or head.record_bytes > self.room_bytes:
             nonce = self._entropy(record.NONCE_BYTES)
             buffers, head = record.encode_record(self._next_sequence, nonce, time_us, entries)
             segment, file = self._next_segment(nonce, time_us, HEADER_BYTES + head.record_bytes)
@@ -240,4 +243,5 @@ class Wal:
         header = SegmentHeader(record.FORMAT, nonce, self._next_sequence, time_us)
         segment = Segment(self._number(), name, header, capacity, SegmentIndex(self._next_sequence))
         self.active, self._file = segment, file
+        self.ending = False
         return segment, file

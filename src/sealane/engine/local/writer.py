@@ -60,6 +60,8 @@ class GroupWriter:
     def write(self, group: list[Pending]) -> Landed:
         bundles = _bundle(group)
         if not bundles:
+            if self._wal.ending:
+                self._wal.write([])
             return Landed(None, [])
         segment, time_us, places = self._wal.write([self._entry(bundle) for bundle in bundles])
         rows = [Row.of(entry, segment.number, position, time_us) for entry, position in places]
