@@ -14,6 +14,7 @@ from sealane.node.consumers import Consumer, Group
 from sealane.node.dispatch import Dispatcher
 from sealane.node.owner import PartitionOwner
 from sealane.node.topics import Topic
+from sealane.security.principals import Principal
 
 REASON_CHARS_MAX = 1_024
 """Why a message was given back: it is journalled, and goes with the message to the dead letters as a header."""
@@ -28,6 +29,8 @@ class Attachment:
         self.topic = topic
         self.group = group
         self.consumer = consumer
+        self.principal: Principal | None = None
+        """Whose grants must allow it for as long as it goes on; None: it is the node's own."""
         self._position = member or group.name
         self._member = member
         self._attached = True

@@ -22,13 +22,18 @@ from sealane.engine.memory import MemoryEngine
 from sealane.errors import InvalidArgument, ModeConflict, StorageError, SubscriptionNotFound, TopicNotFound
 from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
+from sealane.message.names import DEFAULT_DOMAIN
 from sealane.node.attachment import Attachment
+from sealane.node.audit_log import AUDIT_LOG, AuditLog
+from sealane.node.auditing import Audit
 from sealane.node.burial import Undertaker
+from sealane.node.certificate_watch import CertificateWatch
 from sealane.node.commits import commit_together, stage
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.entrances import Entrances
 from sealane.node.exchanges import Exchanges
+from sealane.node.grant_changes import cut_off_forbidden
 from sealane.node.identity import Identity
 from sealane.node.locks import Locks
 from sealane.node.measures import Measures
@@ -44,7 +49,7 @@ from sealane.node.supervision import Supervisor
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.node.topics import Topic
-from sealane.node.transactions import COORDINATOR, TransactionAck, Transactions
+from sealane.node.transactions import COORDINATOR, TransactionAck, TransactionId, Transactions
 
 log = get_log("sealane.node")
 
@@ -80,10 +85,25 @@ class Node:
             self.measures,
         )
         self._retention = Retention(self)
+        self.certificates = CertificateWatch(
+            self.identity.authorities, settings.security.certificates.renew_days, surroundings.clock, self.supervisor
+        )
+        audit_log = AuditLog(self._registry, engine, self.identity.seals, surroundings)
+        self.audit = Audit(audit_log, surroundings.clock, self.supervisor)
 
     @classmethod
-    async def open(cls, engine: Engine, surroundings: Surroundings, settings: NodeSettings | None = None) -> Node:
-        """A node that serves what the engine holds: when this returns, everything is loaded."""
+    async def open(
+        cls,
+        engine: Engine,
+        surroundings: Surroundings,
+        settings: NodeSettings | None = None,
+        *,
+        audited: bool = False,
+    ) -> Node:
+        """A node that serves what the engine holds: when this returns, everything is loaded.
+
+        `audited`: whether it keeps an audit log where `security.audit.enabled` leaves that open and there is none yet.
+        """
         node = cls(engine, surroundings, settings or NodeSettings())
         began = node.measures.now()
         engine.watch.crashed = node.supervisor.crashed
@@ -92,7 +112,12 @@ class Node:
         await node._registry.load()
         await node.exchanges.load()
         await node.identity.load()
+        node.identity.grants.changed.append(lambda: cut_off_forbidden(node))
+        wanted = node.settings.security.audit
+        if wanted.enabled or (wanted.enabled is None and (audited or AUDIT_LOG in node.topics)):
+            await node.audit.open(wanted.retention_seconds)
         node._retention.start()
+        node.certificates.start()
         duration_ms = round(1e3 * (node.measures.now() - began))
         log.info("the node is open", topics=len(node.topics), version=__version__, duration_ms=duration_ms)
         return node
@@ -100,7 +125,9 @@ class Node:
     async def close(self) -> None:
         """Stop serving, journal what waits, close the engines."""
         await self._retention.close()
+        await self.certificates.close()
         await self._undertaker.close()
+        await self.audit.close()
         await self._registry.close()
         await self.supervisor.finish()
         await self.engine.close()
@@ -167,10 +194,12 @@ class Node:
         transaction: str,
         publishes: Sequence[tuple[str, Batch]],
         acks: Sequence[tuple[Attachment, int, int, BitMap64]],
+        *,
+        domain: str = DEFAULT_DOMAIN,
     ) -> bool:
         """Publish and acknowledge together, once under this id. False: it was done before, and nothing changed now.
 
-        Acks are (attachment, partition, lease, offsets).
+        Acks are (attachment, partition, lease, offsets). `domain` is whose id it is: another one has its own.
         """
         if not transaction or len(transaction) > TRANSACTION_ID_CHARS_MAX:
             raise InvalidArgument("transaction", f"an id has 1 to {TRANSACTION_ID_CHARS_MAX} characters")
@@ -187,13 +216,17 @@ class Node:
             "default", COORDINATOR if durable else f"{COORDINATOR}.memory", config
         )
         shares = [(owner, part) for topic, batch in topics for owner, _, part in spread(topic, batch)]
-        return await self._transactions.commit(coordinator.owners[0], transaction, shares, settled)
+        return await self._transactions.commit(
+            coordinator.owners[0], TransactionId(domain, transaction), shares, settled
+        )
 
-    async def is_transaction_done(self, transaction: str) -> bool:
+    async def is_transaction_done(self, transaction: str, *, domain: str = DEFAULT_DOMAIN) -> bool:
         """Whether one under this id has been committed: what a repeated request asks whose leases are over."""
         for name in (COORDINATOR, f"{COORDINATOR}.memory"):
             coordinator = self.topics.get(f"default/{name}")
-            if coordinator and await self._transactions.is_done(coordinator.owners[0], transaction):
+            if coordinator and await self._transactions.is_done(
+                coordinator.owners[0], TransactionId(domain, transaction)
+            ):
                 return True
         return False
 

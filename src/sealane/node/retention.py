@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sealane.delivery.config import SECOND_US
 from sealane.errors import SealaneError
 from sealane.log import get_log
+from sealane.node.audit_log import AUDIT_LOG
 
 if TYPE_CHECKING:
     from sealane.node.node import Node
@@ -53,6 +54,8 @@ class Retention:
             old_below = await owner.engine.offset_at(owner.key, horizon_us)
             before = min(old_below, owner.core.settled_floor(), owner.core.visible)
             if before > owner.core.start:
+                if topic.full_name == AUDIT_LOG and self._node.audit.is_on:
+                    await self._node.audit.log.let_go_before(before)
                 await owner.engine.trim(owner.key, messages_before=before)
                 owner.core.trimmed(before)
                 log.info("messages are past retention", **owner.fields, offset_before=before)

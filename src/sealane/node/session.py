@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -19,10 +20,12 @@ from sealane.delivery.config import SubscriptionConfig
 from sealane.engine import BackupReport, Stored
 from sealane.engine.backup_report import Progress
 from sealane.errors import Closed, Forbidden, InvalidArgument, InvalidBatch, RateLimited, TopicNotFound
-from sealane.message import Batch, Limits, check_name, decode, split_topic
+from sealane.message import Batch, decode, split_topic
 from sealane.node.administration import COMMANDS
 from sealane.node.administration.table import Progress as Told
+from sealane.node.asking import Asking
 from sealane.node.attachment import Attachment
+from sealane.node.audit_folding import NOWHERE, Origin
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription, describe_topic
 from sealane.node.node import Node
@@ -34,16 +37,14 @@ from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.prompt import Prompt
 from sealane.routing.exchanges import Exchange, ExchangeKind
-from sealane.security.principals import Action, Principal
-from sealane.security.records import SYSTEM_DOMAIN
+from sealane.security.grants import NODE as NODE
+from sealane.security.principals import Principal
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PRODUCER_BYTES_MAX = 64
 """A producer's identity in a batch from outside: a partition remembers thousands of them."""
-NODE = f"{SYSTEM_DOMAIN}/node"
-"""What is administered where it is no domain or topic but the node itself."""
 
 
 def _counted(
@@ -60,20 +61,15 @@ def _counted(
     return asked
 
 
-class Session:
+class Session(Asking):
     """Made by `Gate.enter`, or for the broker in a process by itself with the principal `ADMIN`."""
 
-    def __init__(self, node: Node, principal: Principal) -> None:
-        self._node = node
-        self.principal = principal
+    def __init__(self, node: Node, principal: Principal, origin: Origin = NOWHERE) -> None:
+        super().__init__(node, principal, origin)
         self._allowance = node.identity.quotas.allowance(principal, node.measures.now())
         self._in_line: dict[str, list[tuple[Batch, Prompt[Receipts]]]] = {}
         """By topic: publishes that wait for the topic to be made, in their order."""
         self._making: set[asyncio.Task[None]] = set()
-
-    @property
-    def limits(self) -> Limits:
-        return self._node.settings.limits
 
     @property
     def surroundings(self) -> Surroundings:
@@ -84,26 +80,13 @@ class Session:
         """For the commands that administer it; doors have no need of it."""
         return self._node
 
-    def authorise(self, action: Action, resource: str) -> None:
-        """Raise `Forbidden` unless the principal may do this to `domain/name`."""
-        self._node.identity.grants.authorise(self.principal, action, resource)
-
-    def _allow(self, action: Action, name: str) -> str:
-        """The full name, if the principal may do this to it."""
-        domain, bare = split_topic(name, self.principal.domain)
-        if action != "consume" and (bare.startswith("_") or domain.startswith("_")):
-            self._check_names(domain, bare)  # The system's names are for reading.
-        full_name = f"{domain}/{bare}"
-        try:
-            self.authorise(action, full_name)
-        except Forbidden:
-            self._check_names(domain, bare)  # What cannot be a name is no matter of grants.
-            raise
-        return full_name
-
-    def _check_names(self, domain: str, bare: str) -> None:
-        check_name("domain", domain, self.limits)
-        check_name("topic", bare, self.limits)
+    def signing_secret(self) -> bytes | None:
+        """By what the principal signs where a door asks for that: those who came in by an API key have one. Raises
+        `Unauthenticated` if that is over by now.
+        """
+        if self.principal.kind != "key":
+            return None
+        return self._node.identity.api_keys.secret_of(self.principal)
 
     def _charge(self, batches: Sequence[Batch] = ()) -> None:
         """Raise `RateLimited` if a quota is used up; asked where `_allowance.limited`, before anything is done."""
@@ -113,7 +96,19 @@ class Session:
             self._allowance.charge(self._node.measures.now(), messages=messages, bytes_count=bytes_count)
         except RateLimited as error:
             self._node.measures.rate_limited(error)
+            _ = self.note("rate-limited", outcome="refused", details={"subject": error.subject, "what": error.what})
             raise
+
+    @contextmanager
+    def _noting_new(self, *topics: str) -> Iterator[None]:
+        """Write down which of the topics come to be meanwhile, by being used; nobody waits for that."""
+        missing = [name for name in topics if name not in self._node.topics]
+        try:
+            yield
+        finally:
+            for name in missing:
+                if name in self._node.topics:
+                    _ = self.note("topic.create", name, {"by": "use"})
 
     # --- publishing ---------------------------------------------------------------------------------------------------
 
@@ -134,7 +129,7 @@ class Session:
         """
         durable: Prompt[Receipts] = Prompt(loop=asyncio.get_running_loop())
         try:
-            name = self._allow("publish", topic)
+            name = self.allow("publish", topic)
             if self._allowance.limited:
                 self._charge([batch])
         except Exception as error:
@@ -183,7 +178,8 @@ class Session:
         """
         error: BaseException | None = None
         try:
-            await self._node.ensure_topic(name)
+            with self._noting_new(name):
+                await self._node.ensure_topic(name)
         except asyncio.CancelledError:
             error = Closed("the broker closed")
             raise
@@ -200,13 +196,14 @@ class Session:
 
     async def publish_to_exchange(self, exchange: str, routing_key: str, batch: Batch) -> dict[str, Receipts]:
         """Publish to every topic that the routing key leads to, in one commit."""
-        name = self._allow("publish", exchange)
+        name = self.allow("publish", exchange)
         topics = self._node.exchanges.route(name, routing_key)
         for topic in topics:
-            self._allow("publish", topic)
+            self.allow("publish", topic)
         if self._allowance.limited:
             self._charge([batch] * len(topics))
-        return await self._node.publish_to_exchange(name, routing_key, batch)
+        with self._noting_new(*topics):
+            return await self._node.publish_to_exchange(name, routing_key, batch)
 
     async def transact(
         self,
@@ -214,14 +211,22 @@ class Session:
         publishes: Sequence[tuple[str, Batch]],
         acks: Sequence[tuple[Attachment, int, int, BitMap64]],
     ) -> bool:
-        """Publish and acknowledge together, once under this id: false if that had been done before."""
-        named = [(self._allow("publish", topic), batch) for topic, batch in publishes]
+        """Publish and acknowledge together, once under this id: false if that had been done before.
+
+        Each domain has ids of its own. Acks are by attachments, which were authorised when they were made.
+        """
+        if not publishes and not acks:
+            self.allow_member()
+        named = [(self.allow("publish", topic), batch) for topic, batch in publishes]
         if self._allowance.limited and named:  # Acks alone are never refused: they free what others wait for.
             self._charge([batch for _, batch in named])
-        return await self._node.transact(transaction, named, acks)
+        with self._noting_new(*(topic for topic, _ in named)):
+            return await self._node.transact(transaction, named, acks, domain=self.principal.domain)
 
     async def is_transaction_done(self, transaction: str) -> bool:
-        return await self._node.is_transaction_done(transaction)
+        """Whether one under this id has been committed by someone of the principal's domain."""
+        self.allow_member()
+        return await self._node.is_transaction_done(transaction, domain=self.principal.domain)
 
     # --- consuming ----------------------------------------------------------------------------------------------------
 
@@ -236,18 +241,36 @@ class Session:
         *,
         keep_retry: bool = False,
     ) -> Attachment:
-        name = self._allow("consume", topic)
-        return await self._node.attach(name, subscription, config, start, consumer, keep_retry=keep_retry)
+        """Take part in a subscription, for as long as the principal may: see `sealane.node.grant_changes`."""
+        name = self.allow("consume", topic)
+        with self._noting_new(name):
+            attachment = await self._node.attach(name, subscription, config, start, consumer, keep_retry=keep_retry)
+        attachment.principal = self.principal
+        self._note_reading(attachment.topic.is_system, name)
+        try:
+            self.authorise("consume", name)  # It may have been taken away while this waited.
+        except Forbidden:
+            await attachment.end()
+            raise
+        return attachment
 
     @_counted
     async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
         """Stored batches as they are, without leasing anything."""
-        return await self._node.browse(self._allow("consume", topic), partition, offset, bytes_max=bytes_max)
+        name = self.allow("consume", topic)
+        stored = await self._node.browse(name, partition, offset, bytes_max=bytes_max)
+        self._note_reading(self._node.topic(name).is_system, name)
+        return stored
+
+    def _note_reading(self, is_system: bool, name: str) -> None:
+        if is_system:
+            self.looked("system.read", name)
 
     # --- topics, subscriptions, exchanges -----------------------------------------------------------------------------
 
     @_counted
     async def create_topic(self, name: str, config: Mapping[str, Any]) -> None:
+        name = self.allow("manage", name)
         unknown = set(config) - set(TopicConfig.__struct_fields__)
         if unknown:
             known = ", ".join(TopicConfig.__struct_fields__)
@@ -256,32 +279,43 @@ class Session:
             wanted = msgspec.convert(dict(config), TopicConfig)
         except msgspec.ValidationError as error:
             raise InvalidArgument("topic configuration", str(error)) from None
-        await self._node.create_topic(self._allow("manage", name), wanted)
+        work = self._node.create_topic(name, wanted)
+        await (self.recorded("topic.create", name, work, _told(config)) if name not in self._node.topics else work)
 
     @_counted
     async def configure_topic(self, name: str, changes: Mapping[str, Any]) -> None:
-        await self._node.configure_topic(self._allow("manage", name), changes)
+        name = self.allow("manage", name)
+        await self.recorded("topic.configure", name, self._node.configure_topic(name, changes), _told(changes))
 
     @_counted
     async def delete_topic(self, name: str) -> None:
-        await self._node.delete_topic(self._allow("manage", name))
+        name = self.allow("manage", name)
+        await self.recorded("topic.delete", name, self._node.delete_topic(name))
 
     @_counted
     async def topics(self) -> list[str]:
-        """The full names of all topics but the system's, in order."""
-        return sorted(name for name, topic in self._node.topics.items() if not topic.name.startswith("_"))
+        """The full names of all topics that the principal may do anything to, in order; none of the system's."""
+        return sorted(name for name, topic in self._node.topics.items() if not topic.is_system and self.may_see(name))
 
     @_counted
     async def describe_topic(self, name: str) -> TopicDescription:
-        return describe_topic(self._node.topic(self._allow("consume", name)))
+        """For whoever consumes it, and for whoever manages it."""
+        full_name = "/".join(split_topic(name, self.principal.domain))
+        if not self.may("manage", full_name):
+            self.allow("consume", name)
+        return describe_topic(self._node.topic(full_name))
 
     @_counted
     async def unsubscribe(self, topic: str, subscription: str) -> None:
-        await self._node.unsubscribe(self._allow("manage", topic), subscription)
+        name = self.allow("manage", topic, of_system=True)
+        work = self._node.unsubscribe(name, subscription)
+        await self.recorded("subscription.delete", name, work, {"subscription": subscription})
 
     @_counted
     async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
-        return await self._node.seek(self._allow("manage", topic), subscription, start)
+        name = self.allow("manage", topic, of_system=True)
+        work = self._node.seek(name, subscription, start)
+        return await self.recorded("subscription.seek", name, work, {"subscription": subscription, "to": str(start)})
 
     @_counted
     async def redrive(
@@ -291,26 +325,39 @@ class Session:
         wish: RedriveWish,
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
-        return await self._node.redrive(self._allow("manage", topic), subscription, wish, progress)
+        name = self.allow("manage", topic)
+        work = self._node.redrive(name, subscription, wish, progress)
+        if wish.dry_run:
+            return await work
+        return await self.recorded("redrive", name, work, {"subscription": subscription})
 
     @_counted
     async def declare_exchange(self, name: str, kind: ExchangeKind) -> None:
-        await self._node.exchanges.declare(self._allow("manage", name), kind)
+        name = self.allow("manage", name)
+        await self.recorded("exchange.declare", name, self._node.exchanges.declare(name, kind), {"kind": kind})
 
     @_counted
     async def bind(self, exchange: str, topic: str, routing_key: str) -> None:
-        target = self._allow("manage", topic)
-        await self._node.exchanges.bind(self._allow("manage", exchange), target, routing_key)
+        target, name = self.allow("manage", topic), self.allow("manage", exchange)
+        work = self._node.exchanges.bind(name, target, routing_key)
+        await self.recorded("exchange.bind", name, work, {"topic": target, "key": routing_key})
 
     @_counted
     async def unbind(self, exchange: str, topic: str, routing_key: str) -> None:
-        target = self._allow("manage", topic)
-        await self._node.exchanges.unbind(self._allow("manage", exchange), target, routing_key)
+        target, name = self.allow("manage", topic), self.allow("manage", exchange)
+        work = self._node.exchanges.unbind(name, target, routing_key)
+        await self.recorded("exchange.unbind", name, work, {"topic": target, "key": routing_key})
 
     @_counted
     async def exchanges(self) -> dict[str, Exchange]:
-        """By full name."""
-        return self._node.exchanges.list()
+        """By full name: those that the principal may do anything to, with their bindings to topics it may see."""
+        return {
+            name: msgspec.structs.replace(
+                exchange, bindings=tuple(bound for bound in exchange.bindings if self.may_see(bound.topic))
+            )
+            for name, exchange in self._node.exchanges.list().items()
+            if self.may_see(name)
+        }
 
     @_counted
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
@@ -323,6 +370,8 @@ class Session:
         self.authorise("admin", NODE)
         if not Path(target).is_absolute():
             raise InvalidArgument("target", f"{target!r} is not an absolute path: the node has a directory of its own")
+        # Written down before it is made: what leaves the node may do so before the last of it has.
+        await self.note("backup", NODE, {"target": target, "include_key": include_key})
         return await self._node.backup(Path(target), include_key=include_key, progress=progress)
 
     # --- administering ------------------------------------------------------------------------------------------------
@@ -335,8 +384,20 @@ class Session:
             near = difflib.get_close_matches(command, COMMANDS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InvalidArgument("command", f"there is no {command!r}{hint}")
-        return await found.run(self, found.read(command, arguments), progress or _unheard)
+        given = found.read(command, arguments)
+        work = found.run(self, given, progress or _unheard)
+        if found.effect == "changes":
+            return await self.recorded(command, NODE, work, found.told(given))
+        answer = await work
+        if found.effect == "reads":
+            self.looked(command, NODE, found.told(given))
+        return answer
 
 
 def _unheard(done: int, total: int) -> None:
     pass
+
+
+def _told(settings: Mapping[str, Any]) -> dict[str, str | int]:
+    """A topic's settings as the audit log has them."""
+    return {name: value if isinstance(value, str | int) else str(value) for name, value in settings.items()}

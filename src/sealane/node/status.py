@@ -124,7 +124,7 @@ def node_status(node: Node, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatu
     now = node.measures.now()
     measures = node.measures.topics.values()
     readers = [reader for topic in measures for reader in topic.subscriptions.values()]
-    shown = [topic for topic in node.topics.values() if not topic.name.startswith("_")]
+    shown = [topic for topic in node.topics.values() if not topic.is_system]
     deepest = sorted(shown, key=lambda topic: (-topic_depth(topic), topic.full_name))[: max(0, topics_max)]
     return NodeStatus(
         version=__version__,

@@ -46,6 +46,11 @@ class Topic:
         return f"{self.domain}/{self.name}"
 
     @property
+    def is_system(self) -> bool:
+        """Whether it is the system's own: it is not listed among the others."""
+        return self.name.startswith("_") or self.domain.startswith("_")
+
+    @property
     def config(self) -> TopicConfig:
         return self.record.config
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyroaring import BitMap64
 
@@ -15,11 +16,25 @@ from sealane.engine import Engine
 from sealane.errors import InvalidArgument, LeaseLost, QueueFull, TransactionAborted
 from sealane.message import Batch
 from sealane.message.concat import concat
+from sealane.message.names import DEFAULT_DOMAIN
 from sealane.node.commits import Staged, commit_together, stage
 from sealane.node.owner import PartitionOwner
 
 COORDINATOR = "_transactions"
 """The topic of a domain whose journal remembers which transactions are done."""
+
+
+class TransactionId(NamedTuple):
+    """What a transaction is called, and in which domain: nobody can use up the ids of another one's."""
+
+    domain: str
+    name: str
+
+    @property
+    def remembered(self) -> str:
+        """As the coordinator remembers it: never the same for two domains, since those have no slash in their names."""
+        plain = self.domain == DEFAULT_DOMAIN and "/" not in self.name
+        return self.name if plain else f"{self.domain}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +58,12 @@ class Transactions:
     """Commits transactions; a second one under the same id, at the same time or later, changes nothing."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, str], asyncio.Future[None]] = {}
+        self._running: dict[tuple[str, TransactionId], asyncio.Future[None]] = {}
 
     async def commit(
         self,
         coordinator: PartitionOwner,
-        transaction: str,
+        transaction: TransactionId,
         publishes: Sequence[tuple[PartitionOwner, Batch]],
         acks: Sequence[TransactionAck],
     ) -> bool:
@@ -65,13 +80,13 @@ class Transactions:
         await asyncio.shield(durable)
         return True
 
-    async def is_done(self, coordinator: PartitionOwner, transaction: str) -> bool:
+    async def is_done(self, coordinator: PartitionOwner, transaction: TransactionId) -> bool:
         """Whether it has been committed, durably; one that is under way is waited for."""
         running = self._running.get((coordinator.key.domain, transaction))
         if running is not None:
             await asyncio.shield(running)
             return True
-        if coordinator.core.transaction_done(transaction):
+        if coordinator.core.transaction_done(transaction.remembered):
             await coordinator.flush()
             return True
         return False
@@ -79,17 +94,19 @@ class Transactions:
     def _shares(
         self,
         coordinator: PartitionOwner,
-        transaction: str,
+        transaction: TransactionId,
         publishes: Sequence[tuple[PartitionOwner, Batch]],
         acks: Sequence[TransactionAck],
     ) -> dict[PartitionOwner, _Share]:
         now_us = coordinator.clock()
-        shares: dict[PartitionOwner, _Share] = {coordinator: _Share(events=[TransactionDone(transaction, now_us)])}
+        shares: dict[PartitionOwner, _Share] = {
+            coordinator: _Share(events=[TransactionDone(transaction.remembered, now_us)])
+        }
         for ack in acks:
             event = ack.subscription.ack_whole(ack.lease, ack.offsets, now_us)
             if event is None:
                 lost = LeaseLost(ack.subscription.name, f"lease {ack.lease} no longer holds what is to be acknowledged")
-                raise TransactionAborted(transaction, str(lost)) from lost
+                raise TransactionAborted(transaction.name, str(lost)) from lost
             shares.setdefault(ack.owner, _Share()).events.append(event)
         for owner, batch in publishes:
             shares.setdefault(owner, _Share()).batches.append(batch)
@@ -99,15 +116,15 @@ class Transactions:
                 try:
                     planned = owner.plan(concat(share.batches))
                 except QueueFull as full:
-                    raise TransactionAborted(transaction, str(full)) from full
+                    raise TransactionAborted(transaction.name, str(full)) from full
                 if planned.batch is not None:
                     share.publication = planned
         return shares
 
 
-def _one_engine(transaction: str, shares: dict[PartitionOwner, _Share]) -> Engine:
+def _one_engine(transaction: TransactionId, shares: dict[PartitionOwner, _Share]) -> Engine:
     engines = {id(owner.engine): owner.engine for owner in shares}
     if len(engines) > 1:
         problem = "topics in memory and durable topics cannot share a transaction"
-        raise TransactionAborted(transaction, problem) from InvalidArgument("topic", problem)
+        raise TransactionAborted(transaction.name, problem) from InvalidArgument("topic", problem)
     return next(iter(engines.values()))

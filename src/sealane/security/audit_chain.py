@@ -55,11 +55,13 @@ class Chain:
 
     links: list[_Link]
     noted: list[Finding]
-    """What the log itself says of entries that are gone."""
+    """What was found in passing."""
+    unreadable: set[int]
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.links = []
         self.noted = []
+        self.unreadable = set()
         for entry in entries:
             self.add(entry)
 
@@ -70,6 +72,11 @@ class Chain:
             first, last = entry.details.get("first", "?"), entry.details.get("last", "?")
             text = f"entries {first} to {last} were gone when the node started, as entry {entry.number} tells"
             self.noted.append(Finding("removed", entry.number, text))
+
+    def add_unreadable(self, number: int, text: str) -> None:
+        """Where this entry should be stands something else."""
+        self.noted.append(Finding("changed", number, text))
+        self.unreadable.add(number)
 
     def findings(self, anchor: Anchor | None = None, head: Head | None = None) -> list[Finding]:
         """Empty if nothing is wrong.
@@ -82,7 +89,7 @@ class Chain:
             *inserted,
             *self._changed(genuine, anchor, head),
             *_reordered([link.number for link in genuine]),
-            *_removed(sorted(link.number for link in genuine), anchor, head),
+            *_removed(sorted({link.number for link in genuine} | self.unreadable), anchor, head),
         ]
         return sorted(found, key=lambda finding: (finding.number, finding.kind))
 

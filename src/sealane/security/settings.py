@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,14 +67,31 @@ class TokenSettings:
     domain_claim: str = "domain"
     """The claim that names the domain."""
 
+    def __post_init__(self) -> None:
+        if (self.keys is None) != (self.issuer is None):
+            raise InvalidArgument("security.tokens.issuer", "and security.tokens.keys are set together, or neither")
+        if self.issuer == "sealane":
+            raise InvalidArgument("security.tokens.issuer", "'sealane' is how the node itself signs; name another one")
+        if self.keys is not None and "://" in self.keys and not self.keys.startswith("https://"):
+            raise InvalidArgument("security.tokens.keys", "is fetched by https:// only, or read from a file")
+        if not self.name.isalnum() or not self.name.isascii() or self.name == "role":
+            # `role:…` is how grants call roles: a subject of that name would be one.
+            raise InvalidArgument("security.tokens.name", "is letters and digits, and not 'role'")
+
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
     """`security.audit.*`: who came in, was refused, and changed what."""
 
-    enabled: bool = True
+    enabled: bool | None = None
+    """None: on for a node that `sealane up` runs, and wherever there is an audit log already; off for a broker inside
+    another program."""
     retention_seconds: float = 400 * 24 * 3600.0
     """A year and a month: long enough to compare with the year before."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retention_seconds < math.inf:
+            raise InvalidArgument("security.audit.retention_seconds", "must be more than 0")
 
 
 @dataclass(frozen=True, slots=True)

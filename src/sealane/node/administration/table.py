@@ -27,8 +27,9 @@ class Command(Generic[A]):
     """Its fields are the arguments; those with a default may be left out, others than them are refused."""
     run: Callable[[Session, A, Progress], Awaitable[Any]]
     """Returns what msgspec can encode."""
-    effect: Literal["changes", "reads"] = "changes"
-    """What the audit log keeps of it: each change, answered once its entry is durable; reads are counted."""
+    effect: Literal["changes", "reads", "notes"] = "changes"
+    """What the audit log keeps of it: each that changes something, which is answered once its entry is durable; how
+    often it was read. One that `notes` writes its entries itself, by `session.note`."""
     audited: tuple[str, ...] = ()
     """The arguments whose values may be written down in the audit log: never a secret."""
 
