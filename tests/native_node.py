@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sealane.doors.native.door import NativeDoor
 from sealane.doors.native.settings import NativeDoorSettings
+from sealane.doors.tls import NodeTls
 from sealane.engine import Engine
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
@@ -21,13 +22,14 @@ from sealane.security.introductions import Authenticate
 class NativeNode:
     """`url` is for `sealane.connect`."""
 
-    def __init__(self, node: Node, door: NativeDoor) -> None:
+    def __init__(self, node: Node, door: NativeDoor, scheme: str = "sealane") -> None:
         self.node = node
         self.door = door
+        self._scheme = scheme
 
     @property
     def url(self) -> str:
-        return f"sealane://{self.door.address}"
+        return f"{self._scheme}://{self.door.address}"
 
     @property
     def port(self) -> int:
@@ -40,9 +42,13 @@ async def native_node(
     *,
     settings: NodeSettings | None = None,
     door: NativeDoorSettings | None = None,
-    authenticate: Authenticate = everyone_is_admin,
+    authenticate: Authenticate | None = everyone_is_admin,
+    tls: NodeTls | None = None,
 ) -> AsyncIterator[NativeNode]:
-    """In memory, or in a directory; on a free port of the loopback unless `door` says otherwise."""
+    """In memory, or in a directory; on a free port of the loopback unless `door` says otherwise.
+
+    `authenticate` None: as the node itself does it.
+    """
     surroundings = of_this_machine()
     engine: Engine = MemoryEngine(surroundings.clock)
     if path is not None:
@@ -51,14 +57,15 @@ async def native_node(
         )
     node = await Node.open(engine, surroundings, settings)
     native = NativeDoor(
-        Gate(node, authenticate),
+        Gate(node, authenticate or node.identity.authentication.authenticate),
         door or NativeDoorSettings(port=0),
         node_id=os.urandom(8).hex(),
         software="sealane-tests",
+        tls=tls,
     )
     try:
         await native.start()
-        yield NativeNode(node, native)
+        yield NativeNode(node, native, "sealanes" if tls else "sealane")
     finally:
         await native.close()
         await node.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from sealane.errors import AccountNotFound, AlreadyExists, InvalidName, Unauthenticated
+from sealane.errors import AccountNotFound, AlreadyExists, InvalidArgument, InvalidName, Unauthenticated
 from sealane.message.names import DEFAULT_DOMAIN
 from sealane.security.principals import Kind, Principal
 from sealane.security.records import Records, Seals, Values
@@ -20,6 +20,12 @@ NAME_CHARS_MAX = 128
 MEMBER_ROLE = "member"
 """What an account is when nobody says otherwise: it may publish and consume in its own domain."""
 
+ROLES_MAX = 100
+"""Roles of one account."""
+ROLE_CHARS_MAX = 128
+"""Of a role's name: as for accounts."""
+
+_ROLE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?", re.ASCII)
 
 
@@ -38,6 +44,18 @@ def check_account_name(name: str) -> None:
     if _NAME.fullmatch(name) is None or ".." in name:
         problem = "it begins and ends with a letter or digit; between them '.', '_', '-' and '@' are allowed too"
         raise InvalidName("account", name, problem)
+
+
+def checked_roles(roles: Iterable[str]) -> frozenset[str]:
+    """Raise `InvalidName` for what can be no role's name, `InvalidArgument` for too many."""
+    found = frozenset(roles)
+    if len(found) > ROLES_MAX:
+        raise InvalidArgument("roles", f"{len(found):,} are more than the {ROLES_MAX} that an account may have")
+    for role in found:
+        if len(role) > ROLE_CHARS_MAX or _ROLE.fullmatch(role) is None:
+            problem = f"letters and digits make one, with '.', '_' and '-' between them, {ROLE_CHARS_MAX} at most"
+            raise InvalidName("role", role[:ROLE_CHARS_MAX], problem)
+    return found
 
 
 def domain_of(common_name: str) -> str:
@@ -79,7 +97,7 @@ class Accounts:
             if domain is not None and domain != account.domain:
                 raise AlreadyExists("account", name, f"its domain is {account.domain!r}, not {domain!r}")
             return account
-        wanted = frozenset(roles) if roles is not None else frozenset({MEMBER_ROLE})
+        wanted = checked_roles(roles) if roles is not None else frozenset({MEMBER_ROLE})
         account = Account(name, domain or domain_of(name), wanted, self._clock())
         await self._records.put(name, account)
         return account
@@ -87,7 +105,7 @@ class Accounts:
     async def change(self, name: str, *, roles: Iterable[str] | None = None, disabled: bool | None = None) -> Account:
         account = self.get(name)
         if roles is not None:
-            account = msgspec.structs.replace(account, roles=frozenset(roles))
+            account = msgspec.structs.replace(account, roles=checked_roles(roles))
         if disabled is not None:
             account = msgspec.structs.replace(account, disabled=disabled)
         await self._records.put(name, account)

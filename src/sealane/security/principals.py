@@ -31,6 +31,9 @@ class Principal:
     """SHA-256 of its certificate in hex; of other credentials what `credential` says."""
     expires_us: int | None = None
     """When its credential ends, in µs since 1970."""
+    narrowed: tuple[tuple[Action, str], ...] = ()
+    """Actions and patterns as in grants: beside what it is granted, one of these must take in what it asks for. Empty:
+    its credential narrows nothing."""
 
 
 ADMIN = Principal("admin", roles=frozenset({ADMIN_ROLE}))

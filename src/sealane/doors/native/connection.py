@@ -10,7 +10,16 @@ from sealane.doors.native.commands import COMMANDS
 from sealane.doors.native.consumers import NativeConsumer
 from sealane.doors.native.intake import Intake
 from sealane.doors.native.requests import Requests
-from sealane.errors import AlreadyExists, Closed, InvalidArgument, SealaneError, Unauthenticated, Unavailable
+from sealane.doors.native.signatures import signatures_of
+from sealane.errors import (
+    AlreadyExists,
+    BadSignature,
+    Closed,
+    InvalidArgument,
+    SealaneError,
+    Unauthenticated,
+    Unavailable,
+)
 from sealane.log import get_log
 from sealane.message.codec import FRAMING_BYTES_MAX
 from sealane.node.entrances import Entrance
@@ -41,6 +50,7 @@ from sealane.wire.messages import (
     Welcome,
 )
 from sealane.wire.outbox import Outbox, write_pieces
+from sealane.wire.signing import Verifier
 
 if TYPE_CHECKING:
     from sealane.doors.native.door import NativeDoor
@@ -57,6 +67,8 @@ HEARTBEAT_SECONDS_MIN = 1.0
 """No client gets shorter heartbeats: time is looked at once a second."""
 FAREWELL_SECONDS_MAX = 10.0
 """A connection that is closed waits so long for its peer to take the last words, and is cut off then."""
+SHOWN_OUT_SECONDS_MAX = 2.0
+"""The same for one whose credential is over: the node looks every second, and in five all such are gone."""
 
 
 class NativeConnection(asyncio.BufferedProtocol):
@@ -76,6 +88,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_room",
         "_session",
         "_transport",
+        "_verifier",
         "_wire",
         "_writing_paused",
         "quiet_since",
@@ -88,6 +101,8 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._intake = Intake(door.settings.in_flight_bytes_max, door.budget)
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
+        self._verifier: Verifier | None = None
+        """There if what this client publishes must be signed."""
         self._consumers: dict[int, NativeConsumer] = {}
         self._over: dict[int, NativeConsumer] = {}
         """The last that were forgotten: late answers find out from them what became of their messages."""
@@ -217,7 +232,9 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def part(self, error: ProtocolError) -> None:
         """Tell the peer what it did wrong, and close."""
-        log.info("a connection is cut off", peer=self.peer, code=error.code, problem=error.problem)
+        # Strangers could fill the log with this.
+        say = log.info if self._session is not None else log.debug
+        say("a connection is cut off", peer=self.peer, code=error.code, problem=error.problem)
         self.say_goodbye(error.code, error.problem)
 
     def say_goodbye(self, code: str, text: str) -> None:
@@ -279,6 +296,12 @@ class NativeConnection(asyncio.BufferedProtocol):
     # --- hearing ------------------------------------------------------------------------------------------------------
 
     def _hear(self, message: Any, body: memoryview) -> None:
+        if self._verifier is not None:
+            try:
+                self._verifier.verify(message, body)
+            except BadSignature as error:
+                self._distrust(message, error)
+                return
         kind = type(message)
         if kind is Publish:
             self._requests.publish(message, body)
@@ -286,6 +309,13 @@ class NativeConnection(asyncio.BufferedProtocol):
             self._requests.take(message, body)
         else:
             _NOTES[kind](self, message)
+
+    def _distrust(self, request: Request, error: BadSignature) -> None:
+        """Someone else may be speaking: what came so far is done, and nothing more is heard."""
+        log.warning("a connection is cut off", peer=self.peer, code="bad-signature", problem=error.problem)
+        self.refuse(request, error)
+        code, text, _ = fault_of(error)
+        self.say_goodbye(code, text)
 
     def _hello(self, hello: Hello) -> None:
         if PROTOCOL_VERSION not in hello.versions:
@@ -298,6 +328,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         door = self._door
         try:
             session = await door.gate.enter(Introduction(hello.credentials, self._certificate, self._host, door.name))
+            signatures = signatures_of(session, hello.credentials)
         except SealaneError as error:
             door.refused(error)
             code, text, _ = fault_of(error)
@@ -313,12 +344,14 @@ class NativeConnection(asyncio.BufferedProtocol):
             return  # It has left, or was too slow.
         self._session = session
         self._entrance = door.gate.entrances.came(session.principal, self._host, self._shown_out)
-        self._welcome(hello, session)
+        self._verifier = signatures.verifier
+        self._welcome(hello, session, signatures.nonce)
 
     def _shown_out(self, why: Unauthenticated) -> None:
-        """Its credential is over."""
+        """Its credential is over: it hears nothing more, and is cut off if it does not go."""
         code, text, _ = fault_of(why)
         self.say_goodbye(code, text)
+        asyncio.get_running_loop().call_later(SHOWN_OUT_SECONDS_MAX, self.abort)
 
     @property
     def _host(self) -> str:
@@ -331,7 +364,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         return tls.getpeercert(binary_form=True) if tls is not None else None
 
-    def _welcome(self, hello: Hello, session: Session) -> None:
+    def _welcome(self, hello: Hello, session: Session, nonce: bytes) -> None:
         door = self._door
         wanted = hello.heartbeat_seconds
         longest = door.settings.heartbeat_seconds
@@ -347,6 +380,7 @@ class NativeConnection(asyncio.BufferedProtocol):
             LimitsOffer.of(session.limits),
             frame_bytes_max=session.limits.batch_bytes_max + FRAMING_BYTES_MAX + ANSWER_HEADER_BYTES_MAX,
             heartbeat_seconds=heartbeat,
+            nonce=nonce,
         )
         self._outbox.write(self._wire.say(welcome, now=door.clock()))
 
