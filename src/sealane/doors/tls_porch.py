@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from sealane.doors.tls import NodeTls
 from sealane.doors.tls_connection import Inside, TlsConnection
+from sealane.errors import TooManyConnections
 from sealane.log import get_log
+from sealane.node.entrances import Entrances
 
 log = get_log("sealane.doors.tls")
 
@@ -29,7 +31,10 @@ class TlsPorch:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         """Between `get_buffer` and `buffer_updated` of one connection nothing of another one runs."""
         self.connections_refused = 0
-        self._waiting: dict[TlsConnection, None] = {}
+        self.entrances: Entrances | None = None
+        """Where they are counted by their address, as soon as there is a node."""
+        self._waiting: dict[TlsConnection, str | None] = {}
+        """With the address under which each is counted."""
 
     def connection(self, make_inside: Callable[[], Inside]) -> TlsConnection:
         """The protocol of a new connection, for `create_server`; `make_inside` makes the door's own protocol, once the
@@ -52,11 +57,21 @@ class TlsPorch:
         if len(self._waiting) > self._waiting_max:
             self.refused("too many handshakes are under way", connection)
             connection.abort()
+        elif self.entrances is not None:
+            address = str((connection.get_extra_info("peername") or ("",))[0])
+            try:
+                self.entrances.arrived(address)
+                self._waiting[connection] = address
+            except TooManyConnections as error:
+                self.refused(str(error), connection)
+                connection.abort()
         return asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS_MAX, self._too_slow, connection)
 
     def left(self, connection: TlsConnection) -> None:
-        """It has come in, or gone away."""
-        self._waiting.pop(connection, None)
+        """It has come in, where its door counts it from now on, or gone away."""
+        address = self._waiting.pop(connection, None)
+        if address is not None and self.entrances is not None:
+            self.entrances.departed(address)
 
     def _too_slow(self, connection: TlsConnection) -> None:
         self.refused("its handshake took too long", connection)

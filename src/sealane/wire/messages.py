@@ -101,6 +101,8 @@ class Goodbye(_Message, tag=5):
 
     code: str
     text: str
+    fields: dict[str, Any] = {}
+    """As in `Refused`."""
 
 
 # --- answers to requests --------------------------------------------------------------------------------------------

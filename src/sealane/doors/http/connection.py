@@ -11,6 +11,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sealane.doors.http.settings import HttpDoorSettings
+from sealane.errors import TooManyConnections
+from sealane.node.entrances import Entrances
 
 CERTIFICATE = "client_certificate"
 """Where a request's state has the client's certificate (DER), or None."""
@@ -20,6 +22,8 @@ class BoundedConfig(uvicorn.Config):
     """Carries the door's settings to each connection."""
 
     door: HttpDoorSettings
+    entrances: Entrances | None = None
+    """Where connections are counted by their address, as soon as there is a node."""
 
 
 class BoundedConnection(HttpToolsProtocol):
@@ -29,6 +33,8 @@ class BoundedConnection(HttpToolsProtocol):
     _arriving: _Deadline
     _unread: _Deadline
     _certificate: bytes | None = None
+    _counted: Entrances | None = None
+    _host = ""
     _in_head = False
     _head_bytes = 0
     _refused = False
@@ -45,9 +51,23 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.connections) > limit:
             self._refuse(503, f"{limit:,} connections are open (doors.http.connections_max); try again later")
             return
+        if self.config.entrances is not None and not self._is_counted(transport, self.config.entrances):
+            return
         self._arriving.set(self.config.door.receive_seconds_max)
 
+    def _is_counted(self, transport: asyncio.Transport, entrances: Entrances) -> bool:
+        self._host = str((transport.get_extra_info("peername") or ("",))[0])
+        try:
+            entrances.arrived(self._host)
+        except TooManyConnections as error:
+            self._refuse(429, str(error))
+            return False
+        self._counted = entrances
+        return True
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._counted is not None:
+            self._counted.departed(self._host)
         self._arriving.clear()
         self._unread.clear()
         super().connection_lost(exc)

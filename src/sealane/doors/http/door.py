@@ -53,6 +53,7 @@ class HttpDoor:
             timeout_keep_alive=settings.keep_alive_seconds,
         )
         config.door = settings
+        self._config = config
         self._settings = settings
         self._server = uvicorn.Server(config)
         self._listener: socket.socket | None = None
@@ -62,6 +63,9 @@ class HttpDoor:
     def let_in(self, gate: Gate) -> None:
         """The node is there: requests that need a principal are answered from now on."""
         self._app.state.gate = gate
+        self._config.entrances = gate.entrances
+        if self._porch is not None:
+            self._porch.entrances = gate.entrances
 
     def _new_protocol(self, **arguments: Any) -> asyncio.BaseProtocol:
         inside = partial(BoundedConnection, **arguments)

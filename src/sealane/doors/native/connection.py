@@ -17,6 +17,7 @@ from sealane.errors import (
     Closed,
     InvalidArgument,
     SealaneError,
+    TooManyConnections,
     Unauthenticated,
     Unavailable,
 )
@@ -237,12 +238,12 @@ class NativeConnection(asyncio.BufferedProtocol):
         say("a connection is cut off", peer=self.peer, code=error.code, problem=error.problem)
         self.say_goodbye(error.code, error.problem)
 
-    def say_goodbye(self, code: str, text: str) -> None:
+    def say_goodbye(self, code: str, text: str, fields: dict[str, Any] | None = None) -> None:
         """The last word, unless there was one; then the transport closes once it is sent."""
         if self._transport is None:
             return
         if self._wire.state is not State.CLOSED:
-            self._outbox.write(self._wire.say(Goodbye(code, text), now=self._door.clock()))
+            self._outbox.write(self._wire.say(Goodbye(code, text, fields or {}), now=self._door.clock()))
         self._outbox.flush()
         self._transport.close()
 
@@ -313,6 +314,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     def _distrust(self, request: Request, error: BadSignature) -> None:
         """Someone else may be speaking: what came so far is done, and nothing more is heard."""
         log.warning("a connection is cut off", peer=self.peer, code="bad-signature", problem=error.problem)
+        _ = self.session.note("signature", details={"problem": error.problem}, outcome="refused")
         self.refuse(request, error)
         code, text, _ = fault_of(error)
         self.say_goodbye(code, text)
@@ -327,12 +329,10 @@ class NativeConnection(asyncio.BufferedProtocol):
         """Tell who it is, which may take a while; until then nothing else is heard of it."""
         door = self._door
         try:
-            session = await door.gate.enter(Introduction(hello.credentials, self._certificate, self._host, door.name))
+            session = await door.gate.enter(Introduction(hello.credentials, self._certificate, self.host, door.name))
             signatures = signatures_of(session, hello.credentials)
         except SealaneError as error:
-            door.refused(error)
-            code, text, _ = fault_of(error)
-            self.say_goodbye(code, text)
+            self.turn_away(error)
             return
         except Exception as error:
             door.supervisor.crashed("native handshake", error)
@@ -342,10 +342,20 @@ class NativeConnection(asyncio.BufferedProtocol):
             self._entering = None
         if self._transport is None or self._wire.state is not State.GREETED:
             return  # It has left, or was too slow.
+        try:
+            self._entrance = door.gate.entrances.came(session.principal, self.host, self._shown_out)
+        except TooManyConnections as error:
+            self.turn_away(error)
+            return
         self._session = session
-        self._entrance = door.gate.entrances.came(session.principal, self._host, self._shown_out)
         self._verifier = signatures.verifier
         self._welcome(hello, session, signatures.nonce)
+
+    def turn_away(self, error: SealaneError) -> None:
+        """It may not come in, for this reason."""
+        self._door.refused(error)
+        code, text, fields = fault_of(error)
+        self.say_goodbye(code, text, fields)
 
     def _shown_out(self, why: Unauthenticated) -> None:
         """Its credential is over: it hears nothing more, and is cut off if it does not go."""
@@ -354,7 +364,8 @@ class NativeConnection(asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_later(SHOWN_OUT_SECONDS_MAX, self.abort)
 
     @property
-    def _host(self) -> str:
+    def host(self) -> str:
+        """The address it comes from; empty once it is gone."""
         address = self._transport.get_extra_info("peername") if self._transport is not None else None
         return str(address[0]) if address else ""
 

@@ -16,7 +16,7 @@ from sealane.doors.native.intake import Budget
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.doors.tls import NodeTls
 from sealane.doors.tls_porch import TlsPorch
-from sealane.errors import Closed
+from sealane.errors import Closed, TooManyConnections
 from sealane.log import get_log
 from sealane.node.gate import Gate
 from sealane.wire.frames import frame, new_scratch
@@ -68,7 +68,8 @@ class NativeDoor:
         self.received_bytes = 0
         self.sent_bytes = 0
         self.connections_refused = 0
-        self._connections: dict[NativeConnection, None] = {}
+        self._connections: dict[NativeConnection, str | None] = {}
+        """With the address under which each is counted; None for those that were one too many."""
         self._everyone_gone = asyncio.Event()
         self._everyone_gone.set()
         self._consumers: dict[tuple[str, str], tuple[NativeConnection, NativeConsumer]] = {}
@@ -79,6 +80,7 @@ class NativeDoor:
         if tls is not None:
             limit = settings.connections_max
             self._porch = TlsPorch(tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
+            self._porch.entrances = gate.entrances
         self._server: asyncio.Server | None = None
         self._address = ""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -174,16 +176,21 @@ class NativeDoor:
         self._everyone_gone.clear()
         if self._draining:
             connection.say_goodbye("closing", "the node stops")
-        elif len(self._connections) > self.settings.connections_max:
+            return
+        limit = self.settings.connections_max
+        try:
+            if len(self._connections) > limit:
+                raise TooManyConnections("at this door", limit, "doors.native.connections_max")
+            self.gate.entrances.arrived(connection.host)
+            self._connections[connection] = connection.host
+        except TooManyConnections as error:
             self.connections_refused += 1
-            limit = self.settings.connections_max
-            connection.say_goodbye(
-                "too-many-connections",
-                f"{limit:,} connections are open, which is the limit (doors.native.connections_max)",
-            )
+            connection.turn_away(error)
 
     def went(self, connection: NativeConnection) -> None:
-        self._connections.pop(connection, None)
+        address = self._connections.pop(connection, None)
+        if address is not None:
+            self.gate.entrances.departed(address)
         if not self._connections:
             self._everyone_gone.set()
 
@@ -248,6 +255,7 @@ class NativeDoor:
         now = self.clock()
         deaf = now - self._swept > DEAF_SECONDS
         self._swept = now
+        self.gate.show_out()
         for connection in list(self._connections):
             connection.tick(now, deaf=deaf)
             connection.tidy()
