@@ -82,6 +82,10 @@ class Asking:
         """Write down that this principal did it, or was refused; done when that is durable."""
         return self._node.audit.record(self._happening(event, resource, details, outcome))
 
+    async def noted(self, event: str, resource: str = "", details: Details | None = None) -> None:
+        """The same, and return when it is durable."""
+        await self.note(event, resource, details)
+
     def looked(self, event: str, resource: str, details: Details | None = None) -> None:
         """Write down that this principal read what is for administrators."""
         self._node.audit.looked(self._happening(event, resource, details))
