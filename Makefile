@@ -20,7 +20,7 @@ help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 16
 
 up: ## run a node from this checkout, its data in DATA=./sealane-data, until Ctrl-C
-	@PYTHON='$(PYTHON)' .ci/up --insecure --data '$(DATA)' $(ARGS)
+	@PYTHON='$(PYTHON)' .ci/up --data '$(DATA)' $(ARGS)
 
 setup: ## make .venv with this checkout and all it needs (again only when that changes)
 	@PYTHON='$(PYTHON)' .ci/setup

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ from sealane._version import __version__
 from sealane.cli.group import fail
 
 if TYPE_CHECKING:
+    from sealane.server.notices import Opened
     from sealane.server.settings import ServerSettings
     from sealane.server.sources import Given
 
@@ -26,6 +26,8 @@ up = typer.Typer()
 
 EXTRA_MODULES = ("fastapi", "httptools", "prometheus_client", "uvicorn", "yaml")
 """What comes with the extra `server`."""
+_SCHEMES = {"native": ("sealane://", "sealanes://"), "http": ("http://", "https://")}
+"""Of a door in plain text, and with TLS."""
 TRY_NEXT = ("publish orders hello", "consume orders --subscription billing", "top")
 
 Config = Annotated[
@@ -58,14 +60,20 @@ def run_node(
 ) -> None:
     """Run a node until Ctrl-C or SIGTERM, and say where its doors are.
 
+    The first start makes a certificate authority, a certificate for the node and one for its administrator; the command
+    line on this machine finds what it needs by itself. Others come in by `sealane ca issue`, `sealane key create` or
+    `sealane user add`.
+
     Settings come from the file, then from SEALANE_… variables, then from flags; `sealane config show` tells which value
     came from where.
 
     \b
     Examples:
+      sealane up
+      sealane up --data /var/lib/sealane --config /etc/sealane.yaml
+      sealane up --set doors.native.host=0.0.0.0 --set security.certificates.names=broker.example.com
+      sealane up --set doors.native.port=0 --set log.format=json --ready-file /run/sealane.json
       sealane up --insecure
-      sealane up --insecure --data /var/lib/sealane --config /etc/sealane.yaml
-      sealane up --insecure --set doors.native.port=0 --set log.format=json --ready-file /run/sealane.json
     """  # noqa: D301 - the parser wants the character itself
     if missing := [name for name in EXTRA_MODULES if find_spec(name) is None]:
         fail(f"running a node needs {', '.join(missing)}; install with: pip install 'sealane[server]'")
@@ -73,7 +81,7 @@ def run_node(
     from sealane.server.running import run
 
     settings = load(config=config, pairs=pairs or (), flags=own_flags(data=data, insecure=insecure)).settings
-    run(settings, ready_file=ready_file, on_ready=lambda doors: _welcome(settings, doors))
+    run(settings, ready_file=ready_file, on_ready=lambda opened: _welcome(settings, opened))
 
 
 def own_flags(*, data: Path | None, insecure: bool = False) -> list[Given]:
@@ -88,7 +96,7 @@ def own_flags(*, data: Path | None, insecure: bool = False) -> list[Given]:
     return flags
 
 
-def _welcome(settings: ServerSettings, doors: Mapping[str, str]) -> None:
+def _welcome(settings: ServerSettings, opened: Opened) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(
         Text.assemble(("Sealane ", "bold"), (__version__, "bold"), f" is up, with its data in {settings.data}")
@@ -96,12 +104,28 @@ def _welcome(settings: ServerSettings, doors: Mapping[str, str]) -> None:
     if settings.insecure:
         warning = "INSECURE: plain text, no authentication; everyone on this machine is the admin"
         console.print(Text(warning, style="bold red"))
-    for name, address in doors.items():
-        console.print(Text(f"  {name:<8}{'http://' if name == 'http' else ''}{address}"))
+    if opened.first_start:
+        for line in _first_words(settings):
+            console.print(Text(line, style="cyan"))
+    for name, address in opened.doors.items():
+        scheme = _SCHEMES.get(name, ("", ""))[0 if settings.insecure else 1]
+        console.print(Text(f"  {name:<8}{scheme}{address}"))
+    if opened.fingerprint is not None:
+        console.print(Text(f"  {'CA':<8}SHA-256 {opened.fingerprint}"))
     console.print(Text("Try, in another terminal:"))
     for command in TRY_NEXT:
         console.print(Text(f"  {command_prefix(settings.data)} {command}", style="green"))
     console.print(Text("Ctrl-C stops it."))
+
+
+def _first_words(settings: ServerSettings) -> list[str]:
+    data, program = settings.data, command_prefix(settings.data)
+    return [
+        f"First start: made a certificate authority, a server certificate, a master key and an admin, all in {data}",
+        "TLS 1.3 is on, and whoever comes in needs a credential: a certificate, an API key or a password",
+        f"Without {data}/master.key the stored messages are lost: keep a copy, by `{program} key backup`",
+        f"On this machine commands find {data}/admin.profile; for others: `{program} ca issue NAME --out DIR`",
+    ]
 
 
 def command_prefix(data: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 
 from sealane.errors import InvalidArgument, PortTaken
@@ -46,3 +47,20 @@ def address_of(listener: socket.socket) -> str:
 
 def written(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether it means every address of this machine, so that nobody can be sent there."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return not host
+
+
+def reachable(address: str) -> str:
+    """Where on this machine whoever listens at `host:port` can be reached."""
+    host, _, port = address.rpartition(":")
+    bare = host.strip("[]")
+    if not is_wildcard(bare):
+        return address
+    return written("::1" if ":" in bare else "127.0.0.1", int(port))

@@ -6,7 +6,8 @@ import dataclasses
 import ipaddress
 from typing import Any
 
-from sealane.errors import InvalidSettings
+from sealane.errors import InvalidArgument, InvalidSettings
+from sealane.server.own_identity import names_of
 from sealane.server.settings import DoorsSettings, ServerSettings
 
 DOORS_TO_COME = ("grpc", "frames", "cipher")
@@ -15,11 +16,10 @@ DOORS_TO_COME = ("grpc", "frames", "cipher")
 def check(settings: ServerSettings) -> None:
     """Raise `InvalidSettings` with all that speaks against starting."""
     problems = []
-    if not settings.insecure:
-        problems.append(
-            "this version has no TLS and no authentication yet, so it runs only where that is said: add --insecure "
-            "(plain text, loopback only, every connection is the admin)"
-        )
+    try:
+        names_of((), settings.node.security.certificates.names)
+    except InvalidArgument as error:
+        problems.append(f"{error.argument} {error.problem}")
     for name, door in enabled_doors(settings.doors).items():
         if name in DOORS_TO_COME:
             problems.append(f"doors.{name}.enabled is on, and this version has no {name} door yet; turn it off")

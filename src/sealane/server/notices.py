@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from sealane.errors import CorruptData
+from sealane.client.notices import NODE_FILE, NodeNotice, Notice, read_node_notice
 
-NODE_FILE = "node.json"
+__all__ = ["NODE_FILE", "NodeNotice", "Notice", "Opened", "notice", "post", "read_node_notice", "take_down"]
 
 
-class Notice(msgspec.Struct, frozen=True):
-    """What the ready file says: all doors of this process answer."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What whoever started the node is told once all doors answer."""
 
-    pid: int
-    doors: dict[str, str]
+    doors: Mapping[str, str]
     """`host:port` by the door's name."""
-
-
-class NodeNotice(Notice, frozen=True):
-    """What `node.json` says, for the command line on the same machine."""
-
-    insecure: bool = False
-    """Whether its doors take plain text, and everyone."""
+    fingerprint: str | None = None
+    """SHA-256 of the authority's certificate, by which clients know the node; None of an insecure one."""
+    first_start: bool = False
+    """Whether the authority was made just now."""
 
 
 def notice(doors: Mapping[str, str]) -> Notice:
@@ -47,17 +45,3 @@ def post(path: Path, content: Notice) -> None:
 
 def take_down(path: Path) -> None:
     path.unlink(missing_ok=True)
-
-
-def read_node_notice(directory: Path) -> NodeNotice | None:
-    """What the node of this data directory said when it started; None if none runs, or none ever said so.
-
-    After a node was killed, its last word is still there: whoever finds nobody at these addresses knows.
-    """
-    path = directory / NODE_FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=NodeNotice)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except msgspec.MsgspecError as error:
-        raise CorruptData(f"{path} is not what a node writes: {error}; remove it, or restart the node") from None

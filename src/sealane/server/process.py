@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from sealane._version import __version__
 from sealane.doors.door import Door
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.watching import Watched
+from sealane.doors.listening import reachable
 from sealane.doors.native.door import NativeDoor
+from sealane.doors.tls import NodeTls
 from sealane.engine.local import DiskFiles, LocalEngine
 from sealane.errors import SealaneError
 from sealane.log import get_log
@@ -21,9 +23,12 @@ from sealane.node import Node
 from sealane.node.gate import Gate, everyone_is_admin
 from sealane.node.status import health
 from sealane.node.surroundings import of_this_machine
+from sealane.security.introductions import Authenticate
 from sealane.server.checks import check, enabled_doors
+from sealane.server.identity_files import IdentityFiles
 from sealane.server.metrics import Metrics
-from sealane.server.notices import NODE_FILE, NodeNotice, notice, post, take_down
+from sealane.server.notices import NODE_FILE, NodeNotice, Opened, notice, post, take_down
+from sealane.server.own_identity import OwnIdentity, names_of
 from sealane.server.settings import ServerSettings
 
 log = get_log("sealane.server")
@@ -44,9 +49,9 @@ class Server:
         settings: ServerSettings,
         *,
         ready_file: Path | None = None,
-        on_ready: Callable[[Mapping[str, str]], None] | None = None,
+        on_ready: Callable[[Opened], None] | None = None,
     ) -> None:
-        """`on_ready` is told the addresses by door, once all doors answer. Raises `InvalidSettings`."""
+        """`on_ready` is told once all doors answer. Raises `InvalidSettings`."""
         check(settings)
         self._settings = settings
         self._ready_file = ready_file
@@ -56,6 +61,9 @@ class Server:
         self._node: Node | None = None
         self._metrics: Metrics | None = None
         self._doors: list[Door] = []
+        self._identity_files = IdentityFiles(settings.directory)
+        self._own: OwnIdentity | None = None
+        """None of an insecure node."""
 
     def stop(self) -> None:
         """Let the doors drain, close everything, and let `run` return. Before it is ready: as soon as it is."""
@@ -79,14 +87,24 @@ class Server:
         # Before any port is tried: a second process is to hear who holds the directory, not which port is taken.
         files.acquire()
         stack.callback(files.release)
-        # The door for those who watch comes first, so that they see a long recovery for what it is.
-        if self._settings.doors.http.enabled:
-            await self._open(
-                HttpDoor(self._settings.doors.http, Watched(self._live, self._problems, self._render)), stack
-            )
+        tls = None
+        if not self._settings.insecure:
+            self._identity_files.make_private()
+            tls = self._identity_files.tls()
+        # The door for those who watch comes first, so that they see a long recovery for what it is. At the very first
+        # start it has no certificate yet, and comes when there is one.
+        http = await self._open_http(tls, stack) if self._settings.insecure or tls is not None else None
         self._node = await self._open_node(files, stack)
         self._metrics = Metrics(self._node)
-        for door in self._doors_of(Gate(self._node, everyone_is_admin)):
+        authenticate: Authenticate = everyone_is_admin
+        if not self._settings.insecure:
+            tls = await self._identify(self._node, tls, stack)
+            http = http or await self._open_http(tls, stack)
+            authenticate = self._node.identity.authentication.authenticate
+        gate = Gate(self._node, authenticate)
+        if http is not None:
+            http.let_in(gate)
+        for door in self._doors_of(gate, tls):
             await self._open(door, stack)
         self._node.measures.connections.update({door.name: _count(door) for door in self._doors})
         # What was loaded stays: the garbage collector need not look at it again and again.
@@ -100,20 +118,39 @@ class Server:
             files, settings=self._settings.storage, clock=surroundings.clock, entropy=surroundings.entropy
         )
         try:
-            node = await Node.open(engine, surroundings, self._settings.node)
+            node = await Node.open(engine, surroundings, self._settings.node, audited=True)
         except BaseException:
             await engine.close()
             raise
         stack.push_async_callback(node.close)
         return node
 
-    def _doors_of(self, gate: Gate) -> list[Door]:
+    async def _open_http(self, tls: NodeTls | None, stack: AsyncExitStack) -> HttpDoor | None:
+        settings = self._settings.doors.http
+        if not settings.enabled:
+            return None
+        door = HttpDoor(settings, Watched(self._live, self._problems, self._render), tls=tls)
+        await self._open(door, stack)
+        return door
+
+    async def _identify(self, node: Node, tls: NodeTls | None, stack: AsyncExitStack) -> NodeTls:
+        """Let the node have an identity of its own, and keep it valid from here on."""
+        doors = enabled_doors(self._settings.doors).values()
+        names = names_of((door.host for door in doors), node.identity.settings.certificates.names)
+        own = self._own = OwnIdentity(node.identity, self._identity_files, names, tls)
+        await own.ensure()
+        keeping = node.supervisor.keep("own identity", own.keep)
+        stack.callback(keeping.cancel)
+        return own.tls
+
+    def _doors_of(self, gate: Gate, tls: NodeTls | None) -> list[Door]:
         """The doors that clients come in by, in the order in which they open."""
         doors = self._settings.doors
         if not doors.native.enabled:
             return []
         # Another one with each start: clients learn from it that what they held before is over.
-        return [NativeDoor(gate, doors.native, node_id=os.urandom(8).hex(), software=f"sealane/{__version__}")]
+        node_id = os.urandom(8).hex()
+        return [NativeDoor(gate, doors.native, node_id=node_id, software=f"sealane/{__version__}", tls=tls)]
 
     async def _open(self, door: Door, stack: AsyncExitStack) -> None:
         stack.push_async_callback(door.close)
@@ -122,8 +159,11 @@ class Server:
 
     def _announce(self, stack: AsyncExitStack) -> None:
         order = list(enabled_doors(self._settings.doors))
-        addresses = {door.name: door.address for door in sorted(self._doors, key=lambda door: order.index(door.name))}
+        doors = sorted(self._doors, key=lambda door: order.index(door.name))
+        addresses = {door.name: reachable(door.address) for door in doors}
         self._state = "serving"
+        if self._own is not None and "native" in addresses:
+            self._own.announce(f"sealanes://{addresses['native']}")
         said = notice(addresses)
         own = self._settings.directory / NODE_FILE
         post(own, NodeNotice(said.pid, said.doors, insecure=self._settings.insecure))
@@ -133,7 +173,12 @@ class Server:
             stack.callback(take_down, self._ready_file)
         log.info("ready", **addresses)
         if self._on_ready is not None:
-            self._on_ready(addresses)
+            self._on_ready(self._opened(addresses))
+
+    def _opened(self, addresses: dict[str, str]) -> Opened:
+        if self._own is None:
+            return Opened(addresses)
+        return Opened(addresses, self._own.fingerprint, first_start=self._own.is_new)
 
     # --- serving ------------------------------------------------------------------------------------------------------
 

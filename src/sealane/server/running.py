@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import uvloop
 
 from sealane.server.logs import configure_logs
+from sealane.server.notices import Opened
 from sealane.server.process import Server
 from sealane.server.settings import ServerSettings
 
@@ -22,7 +23,7 @@ def run(
     settings: ServerSettings,
     *,
     ready_file: Path | None = None,
-    on_ready: Callable[[Mapping[str, str]], None] | None = None,
+    on_ready: Callable[[Opened], None] | None = None,
 ) -> None:
     """Serve until a signal says stop, then return once all is closed. A second Ctrl-C ends the process at once."""
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sealane.client.profiles import ADMIN_PROFILE
+
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 LOOK_SECONDS = 0.002
@@ -20,6 +22,8 @@ LOOK_SECONDS = 0.002
 
 class NodeProcess:
     """`sealane up --insecure` on free loopback ports, with its data in a directory that outlives the process.
+
+    `NodeProcess.secure(data)` is one with TLS and authentication, as users have it; its `profile` is the admin's.
 
         with NodeProcess(tmp_path / "data") as node:
             lane = sealane.connect_sync(node.url)
@@ -29,8 +33,9 @@ class NodeProcess:
     `settings` are written as in the settings file: `{"storage.segment_bytes": 65536}`.
     """
 
-    def __init__(self, data: Path, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(self, data: Path, settings: Mapping[str, object] | None = None, *, insecure: bool = True) -> None:
         self.data = data
+        self._insecure = insecure
         self._settings = {"doors.native.port": 0, "doors.http.port": 0, **(settings or {})}
         self._ready_file = data.with_name(f"{data.name}.ready.json")
         self.log_file = data.with_name(f"{data.name}.log")
@@ -39,9 +44,18 @@ class NodeProcess:
         self.doors: dict[str, str] = {}
         """Where its doors are, by name, since its first start."""
 
+    @classmethod
+    def secure(cls, data: Path, settings: Mapping[str, object] | None = None) -> Self:
+        return cls(data, settings, insecure=False)
+
     @property
     def url(self) -> str:
-        return f"sealane://{self.doors['native']}"
+        return f"{'sealane' if self._insecure else 'sealanes'}://{self.doors['native']}"
+
+    @property
+    def profile(self) -> Path:
+        """How the admin of a secure one comes in; there once it has started."""
+        return self.data / ADMIN_PROFILE
 
     @property
     def pid(self) -> int:
@@ -54,7 +68,8 @@ class NodeProcess:
         for name, address in self.doors.items():
             self._settings[f"doors.{name}.port"] = int(address.rpartition(":")[2])
         pairs = [f"--set={name}={value}" for name, value in self._settings.items()]
-        command = [sys.executable, "-m", "sealane", "up", "--insecure", "--data", str(self.data), *pairs]
+        insecure = ["--insecure"] if self._insecure else []
+        command = [sys.executable, "-m", "sealane", "up", *insecure, "--data", str(self.data), *pairs]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, our own arguments
                 [*command, "--ready-file", str(self._ready_file)],

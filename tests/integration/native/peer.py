@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
@@ -34,14 +35,14 @@ class Peer:
         self.wire = Connection("client", new_scratch(), self._now())
 
     @classmethod
-    async def connect(cls, address: str) -> Self:
+    async def connect(cls, address: str, tls: ssl.SSLContext | None = None) -> Self:
         host, port = address.rsplit(":", 1)
-        return cls(*await asyncio.open_connection(host, int(port)))
+        return cls(*await asyncio.open_connection(host, int(port), ssl=tls))
 
     @classmethod
-    async def enter(cls, address: str, **hello: Any) -> Self:
+    async def enter(cls, address: str, tls: ssl.SSLContext | None = None, **hello: Any) -> Self:
         """Connect, and be welcomed."""
-        peer = await cls.connect(address)
+        peer = await cls.connect(address, tls)
         peer.say(wire.Hello([1], "peer", **hello))
         await peer.hear(wire.Welcome)
         return peer

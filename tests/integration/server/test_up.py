@@ -111,14 +111,6 @@ def test_a_taken_port_is_an_error_that_names_port_and_setting(tmp_path: Path, do
     assert not (tmp_path / "sealane-data" / "node.json").exists()
 
 
-def test_without_insecure_this_version_does_not_start(tmp_path: Path) -> None:
-    result = sealane("up", cwd=tmp_path)
-
-    assert result.returncode == 2
-    assert "--insecure" in result.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.com"])
 def test_insecure_is_for_this_machine_alone(tmp_path: Path, host: str) -> None:
     result = sealane("up", "--insecure", f"--set=doors.http.host={host}", cwd=tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -41,14 +42,18 @@ def sealane(*arguments: str, cwd: Path, **variables: str) -> subprocess.Complete
 class Up:
     """A node that was started by `sealane up` in a directory, with its data there."""
 
-    def __init__(self, directory: Path, *arguments: str, ports: tuple[str, ...] = FREE_PORTS) -> None:
+    def __init__(
+        self, directory: Path, *arguments: str, ports: tuple[str, ...] = FREE_PORTS, insecure: bool = True
+    ) -> None:
+        self._insecure = insecure
         self.directory = directory
         self.data = directory / "sealane-data"
         self.ready_file = directory / "ready.json"
         self._arguments = [*ports, *arguments]
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "sealane", "up", "--insecure", "--ready-file", str(self.ready_file)]
+        insecure = ["--insecure"] if self._insecure else []
+        command = [sys.executable, "-m", "sealane", "up", *insecure, "--ready-file", str(self.ready_file)]
         self.process = subprocess.Popen(
             [*command, *self._arguments],
             cwd=self.directory,
@@ -75,7 +80,12 @@ class Up:
         self.ready: dict[str, Any] = json.loads(self.ready_file.read_text())
 
     def get(self, path: str) -> bytes:
-        with urlopen(f"http://{self.ready['doors']['http']}{path}", timeout=DEADLINE_SECONDS) as answer:
+        scheme, tls = "http", None
+        if not self._insecure:
+            scheme, tls = "https", ssl.create_default_context(cafile=self.data / "identity" / "ca.crt")
+        with urlopen(
+            f"{scheme}://{self.ready['doors']['http']}{path}", timeout=DEADLINE_SECONDS, context=tls
+        ) as answer:
             content: bytes = answer.read()
             return content
 

@@ -51,9 +51,10 @@ class Papers:
         return files
 
     def client(self, *shown: Path) -> ssl.SSLContext:
+        """Of one that shows this certificate with its key, or none."""
         context = ssl.create_default_context(cadata=self.authority.pem)
         if shown:
-            context.load_cert_chain(*shown)
+            context.load_cert_chain(shown[0], shown[1])
         return context
 
 
@@ -163,7 +164,7 @@ async def refusal(door: Door, context: ssl.SSLContext) -> str:
     return f"heard {heard!r}"
 
 
-# --- what goes through --------------------------------------------------------------------------------------------------
+# --- what goes through ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
@@ -220,7 +221,7 @@ async def test_no_ticket_is_handed_out_that_would_let_a_client_skip_the_look_at_
     assert session is None or not session.has_ticket
 
 
-# --- another certificate ------------------------------------------------------------------------------------------------
+# --- another certificate ----------------------------------------------------------------------------------------------
 
 
 async def test_a_new_certificate_is_shown_from_the_next_handshake_on_and_nobody_is_cut_off(
@@ -255,13 +256,13 @@ async def test_an_authority_that_is_not_trusted_any_more_lets_nobody_in(tmp_path
 async def test_a_certificate_that_cannot_be_read_leaves_the_one_before_it(tls: NodeTls, papers: Papers) -> None:
     certificate, _ = papers.issue("server", "server")
     certificate.write_text("this is none")
-    with pytest.raises(OSError):
+    with pytest.raises(ssl.SSLError):
         tls.reload(papers.authority.pem)
     async with opened(tls) as door:
         assert await echoed(door, papers.client(), b"x") == b"x"
 
 
-# --- refusals -----------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 async def test_refused_an_older_protocol(tls: NodeTls, papers: Papers) -> None:

@@ -20,11 +20,13 @@ def in_an_empty_directory(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(str(tmp_path))
 
 
-def test_a_node_without_tls_starts_only_where_that_is_said() -> None:
-    (problem,) = problems()
-    assert "--insecure" in problem
+def test_a_node_with_tls_may_be_reached_by_everyone() -> None:
+    check(load(environ={}, pairs=["doors.native.host=0.0.0.0", "doors.http.host=::"]).settings)
 
-    check(load(environ={}, pairs=["insecure=on"]).settings)
+
+def test_a_name_that_no_certificate_can_be_for_is_refused() -> None:
+    (problem,) = problems("security.certificates.names=broker.example.com, not a name")
+    assert problem.startswith("security.certificates.names 'not a name'")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])

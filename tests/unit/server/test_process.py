@@ -14,6 +14,7 @@ import pytest
 
 from sealane.errors import DataDirectoryInUse, InvalidSettings
 from sealane.server.loading import load
+from sealane.server.notices import Opened
 from sealane.server.process import NodeFailed, Server
 from sealane.server.settings import ServerSettings
 
@@ -28,8 +29,11 @@ def settings_in(directory: Path, *pairs: str) -> ServerSettings:
 class Running:
     def __init__(self, settings: ServerSettings, ready_file: Path | None = None) -> None:
         self.doors: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
-        self.server = Server(settings, ready_file=ready_file, on_ready=self.doors.set_result)
+        self.server = Server(settings, ready_file=ready_file, on_ready=self._opened)
         self.done = asyncio.create_task(self.server.run())
+
+    def _opened(self, opened: Opened) -> None:
+        self.doors.set_result(opened.doors)
 
 
 @asynccontextmanager
@@ -70,7 +74,7 @@ async def test_once_it_is_ready_everyone_who_asks_is_told_the_same(tmp_path: Pat
 
 
 async def test_it_stops_when_it_is_told_before_it_was_ready(tmp_path: Path) -> None:
-    server = Server(settings_in(tmp_path), on_ready=lambda doors: pytest.fail("it was to stop"))
+    server = Server(settings_in(tmp_path), on_ready=lambda opened: pytest.fail("it was to stop"))
     server.stop()
     async with asyncio.timeout(DEADLINE_SECONDS):
         await server.run()
@@ -106,7 +110,7 @@ async def test_what_cannot_be_started_leaves_nothing_behind(tmp_path: Path) -> N
 
 def test_settings_are_checked_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings):
-        Server(settings_in(tmp_path, "insecure=off"))
+        Server(settings_in(tmp_path, "doors.grpc.enabled=on"))
 
     assert list(tmp_path.iterdir()) == []
 
