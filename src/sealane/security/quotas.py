@@ -158,7 +158,7 @@ class Quotas:
 
     def connections_max(self, principal: Principal) -> int | None:
         """How many connections it may have at a time. None: as many as it can."""
-        said = self._said(Subject("principal", principal.name)).connections_max
+        said = self.said_or_nothing(Subject("principal", principal.name)).connections_max
         if said is None:
             return self._settings.connections_per_principal_max if principal.kind != "local" else None
         return None if said == NO_LIMIT else said
@@ -167,7 +167,7 @@ class Quotas:
         """What holds for it, where anything does. Whoever runs the broker in their own process, or comes in by a door
         without authentication, has only what was said of it by name (`by_settings` false).
         """
-        said = self._said(subject)
+        said = self.said_or_nothing(subject)
         found: dict[What, int] = {}
         for what in WHATS:
             limit = said.of(what)
@@ -176,6 +176,10 @@ class Quotas:
             if limit:
                 found[what] = limit
         return found
+
+    def said_or_nothing(self, subject: Subject) -> Quota:
+        """What was said of it by name; an empty one if nothing was."""
+        return self._records.get(subject.key) or Quota()
 
     def said(self, subject: Subject) -> Quota:
         """What was said of it by name. Raises `QuotaNotFound`."""
@@ -197,7 +201,7 @@ class Quotas:
     async def set(self, subject: Subject, quota: Quota, now: float) -> Quota:
         """Let this hold from now on; what `quota` does not say stays as it was. Returns all that is said."""
         check_quota(subject, quota)
-        said = msgspec.structs.replace(self._said(subject), **msgspec.to_builtins(quota))
+        said = msgspec.structs.replace(self.said_or_nothing(subject), **msgspec.to_builtins(quota))
         await self._records.put(subject.key, said)
         self._changed(subject, now)
         return said
@@ -219,9 +223,6 @@ class Quotas:
                 del self._buckets[subject, what]
 
     # --- within -------------------------------------------------------------------------------------------------------
-
-    def _said(self, subject: Subject) -> Quota:
-        return self._records.get(subject.key) or Quota()
 
     def _refresh(self, allowance: Allowance, now: float, *, by_settings: bool) -> None:
         allowance.use(
