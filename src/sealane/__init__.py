@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sealane._version import __version__
 from sealane.errors import (
     AlreadyExists,
+    CannotOpen,
     Closed,
     CorruptData,
     DataDirectoryInUse,
@@ -27,6 +28,7 @@ from sealane.errors import (
     InvalidBatch,
     InvalidMessage,
     InvalidName,
+    KeyPinMismatch,
     KeyUnavailable,
     LeaseLost,
     LimitExceeded,
@@ -34,6 +36,7 @@ from sealane.errors import (
     NotFound,
     QueueFull,
     RateLimited,
+    RecipientNotFound,
     SealaneError,
     StaleSequence,
     StorageError,
@@ -63,9 +66,11 @@ if TYPE_CHECKING:
     )
     from sealane.delivery.config import Retry
     from sealane.node.receipts import Receipt
+    from sealane.security.envelopes import PrivateKey, PublicKey
 
 __all__ = [
     "AlreadyExists",
+    "CannotOpen",
     "Closed",
     "CorruptData",
     "DataDirectoryInUse",
@@ -78,6 +83,7 @@ __all__ = [
     "InvalidBatch",
     "InvalidMessage",
     "InvalidName",
+    "KeyPinMismatch",
     "KeyUnavailable",
     "Lane",
     "LeaseLost",
@@ -86,10 +92,13 @@ __all__ = [
     "MessageBatch",
     "ModeConflict",
     "NotFound",
+    "PrivateKey",
     "Producer",
+    "PublicKey",
     "QueueFull",
     "RateLimited",
     "Receipt",
+    "RecipientNotFound",
     "Retry",
     "SealaneError",
     "StaleSequence",
@@ -121,7 +130,9 @@ _HOMES = {
     "Lane": "sealane.client",
     "Message": "sealane.client",
     "MessageBatch": "sealane.client",
+    "PrivateKey": "sealane.security.envelopes",
     "Producer": "sealane.client",
+    "PublicKey": "sealane.security.envelopes",
     "Receipt": "sealane.node.receipts",
     "Retry": "sealane.delivery.config",
     "SyncLane": "sealane.client.sync",

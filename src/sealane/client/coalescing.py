@@ -42,10 +42,12 @@ class Coalescer:
         build: Callable[[list[Row]], Batch],
         hand_over: Callable[[Batch, Landed], None],
         timeout_seconds: float,
+        messages_max: int = BATCH_MESSAGES,
     ) -> None:
         self._build = build
         self._hand_over = hand_over
         self._timeout_seconds = timeout_seconds
+        self._messages_max = messages_max
         self._loop = asyncio.get_running_loop()
         self._waiting: Waiting = []
         self._waiting_bytes = 0
@@ -62,7 +64,7 @@ class Coalescer:
             return receipt
         self._waiting.append((row, receipt))
         self._waiting_bytes += len(row.payload)
-        if len(self._waiting) >= BATCH_MESSAGES or self._waiting_bytes >= BATCH_BYTES:
+        if len(self._waiting) >= self._messages_max or self._waiting_bytes >= BATCH_BYTES:
             self._flush()
         elif self._scheduled is None:
             self._scheduled = self._loop.call_soon(self._flush)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -12,11 +13,12 @@ from pyroaring import BitMap64
 from sealane.client.answers import Answers
 from sealane.client.broker import DistantHold, LaneConsumer
 from sealane.client.fetched import Fetched
-from sealane.client.message import Message, MessageBatch
+from sealane.client.message import Message, MessageBatch, UnopenedMessage
 from sealane.client.opened import Opened
+from sealane.client.unsealing import Unsealing
 from sealane.delivery.offsets import span
 from sealane.errors import Closed, LeaseLost, SealaneError
-from sealane.node import Delivery
+from sealane.node import Delivery, Part
 
 Item = TypeVar("Item", Message, MessageBatch)
 Attach = Callable[[LaneConsumer], Awaitable[Answers]]
@@ -64,12 +66,20 @@ class Consumption(Generic[Item]):
     """
 
     def __init__(
-        self, attach: Attach, consumer_id: str, prefetch: int, *, auto_ack: bool, lease_seconds: float
+        self,
+        attach: Attach,
+        consumer_id: str,
+        prefetch: int,
+        *,
+        auto_ack: bool,
+        lease_seconds: float,
+        unsealing: Unsealing | None = None,
     ) -> None:
         self._attach = attach
         self._consumer_id = consumer_id
         self._prefetch = prefetch
         self.auto_ack = auto_ack
+        self._unsealing = unsealing
         self._fetched = Fetched(lease_seconds * PATIENCE_SHARE, self._give_back, self._make_room)
         self._answers: Answers | None = None
         self._taken = 0
@@ -116,6 +126,11 @@ class Consumption(Generic[Item]):
         except LeaseLost:
             return False
         return True
+
+    async def _refuse(self, answers: Answers, delivery: Delivery, offsets: BitMap64, reason: str) -> None:
+        """Automatic acks are for what can be read: the rest fails, and is with the dead letters in the end."""
+        with suppress(LeaseLost):
+            await answers.hold.nack(delivery.partition, delivery.lease, offsets, reason=reason)
 
     def leave(self) -> None:
         """Take no more; give back what was fetched ahead, without counting an attempt. Idempotent."""
@@ -176,13 +191,21 @@ class MessageConsumption(Consumption[Message]):
             fetched.close_opened()
         if not fetched.ready:
             await fetched.wait()
-        return fetched.open(count)
+        opened = fetched.open(count)
+        if self._unsealing is not None:
+            self._unsealing.open(opened)
+        return opened
 
     async def settle_first(self, opened: Opened, row: int) -> bool:
         """Acknowledge and claim a message that is not claimed yet; False if it is no longer ours."""
         offset = int(opened.part.offsets[row])
-        settled = await self._settle_first(await self.open(), opened.delivery, span(offset, offset + 1))
-        opened.withdraw(span(offset, offset + 1))
+        answers, this = await self.open(), span(offset, offset + 1)
+        if opened.problems is not None and row in opened.problems:
+            await self._refuse(answers, opened.delivery, this, opened.problems[row])
+            settled = False
+        else:
+            settled = await self._settle_first(answers, opened.delivery, this)
+        opened.withdraw(this)
         return settled
 
     async def _iterate(self) -> AsyncGenerator[Message, None]:
@@ -191,7 +214,7 @@ class MessageConsumption(Consumption[Message]):
             while True:
                 opened = await self.next_opened()
                 delivery, part, rows = opened.delivery, opened.part, opened.rows
-                payloads, offsets = part.batch.payloads(), part.offsets
+                payloads, offsets, problems = part.batch.payloads(), part.offsets, opened.problems
                 while rows:
                     if self.auto_ack:
                         row = rows[0]
@@ -199,7 +222,10 @@ class MessageConsumption(Consumption[Message]):
                             continue
                     else:
                         row = rows.popleft()
-                    yield Message(answers, delivery, part, row, int(offsets[row]), payloads[row])
+                    if problems is not None and row in problems:
+                        yield UnopenedMessage(answers, delivery, part, row, int(offsets[row]), problems[row])
+                    else:
+                        yield Message(answers, delivery, part, row, int(offsets[row]), payloads[row])
         except GeneratorExit:
             await self.close()
             raise
@@ -220,8 +246,11 @@ class BatchConsumption(Consumption[MessageBatch]):
         auto_ack: bool,
         lease_seconds: float,
         messages_max: int,
+        unsealing: Unsealing | None = None,
     ) -> None:
-        super().__init__(attach, consumer_id, prefetch, auto_ack=auto_ack, lease_seconds=lease_seconds)
+        super().__init__(
+            attach, consumer_id, prefetch, auto_ack=auto_ack, lease_seconds=lease_seconds, unsealing=unsealing
+        )
         self._messages_max = messages_max
 
     async def next_batch(self) -> MessageBatch:
@@ -237,9 +266,25 @@ class BatchConsumption(Consumption[MessageBatch]):
                 parts.append(part)
                 count += len(part.batch)
             self._make_room(count)
-            batch = MessageBatch(answers, delivery, tuple(parts))
+            if self._unsealing is None:
+                batch = MessageBatch(answers, delivery, tuple(parts))
+            else:
+                batch = await self._opened(answers, delivery, parts, self._unsealing)
+                if not len(batch):
+                    continue
             if not self.auto_ack or await self._settle_first(answers, delivery, batch.lease()[-1]):
                 return batch
+
+    async def _opened(
+        self, answers: Answers, delivery: Delivery, parts: list[Part], unsealing: Unsealing
+    ) -> MessageBatch:
+        """The messages with their payloads opened; with automatic acks without those that cannot be."""
+        opened, problems = unsealing.open_parts(parts)
+        batch = MessageBatch(answers, delivery, tuple(opened), problems)
+        if problems and self.auto_ack:
+            await self._refuse(answers, delivery, batch.unopened().lease()[-1], next(iter(problems.values())))
+            return batch.openable()
+        return batch
 
     async def _iterate(self) -> AsyncGenerator[MessageBatch, None]:
         await self.open()

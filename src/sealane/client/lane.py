@@ -20,7 +20,9 @@ from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.outgoing import Outgoing
 from sealane.client.producer import Producer
+from sealane.client.sealing import SealFor, Sealing
 from sealane.client.transaction import Transaction
+from sealane.client.unsealing import Keys, unsealing
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
 from sealane.engine import BackupReport, Stored
 from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
@@ -31,6 +33,7 @@ from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.routing.exchanges import Exchange, ExchangeKind
+from sealane.security.envelopes import PublicKey
 
 T = TypeVar("T")
 
@@ -57,6 +60,7 @@ class Lane:
         self.outgoing = Outgoing(broker.limits, broker.surroundings)
         self._timeout_seconds = timeout_seconds
         self._coalescers: dict[tuple[str, bool], Coalescer] = {}
+        self._sealing = Sealing(self.outgoing, self.administer, self._broker.hand_over, timeout_seconds)
         self._consumptions: weakref.WeakSet[Consumption[Any]] = weakref.WeakSet()
         self._answers: weakref.WeakSet[Answers] = weakref.WeakSet()
         """Those of consumers that have ended too: what they handed out may still be answered."""
@@ -76,24 +80,38 @@ class Lane:
         ttl: float | None = None,
         delay: float = 0,
         id: uuid.UUID | str | bytes | None = None,
+        seal_for: SealFor | None = None,
         timeout: float | None = None,
     ) -> Receipt:
-        """Returns when the message is durable. A repeated `id` is stored once and gets the first one's receipt."""
+        """Returns when the message is durable. A repeated `id` is stored once and gets the first one's receipt.
+
+        `seal_for` seals the payload for recipients, end to end; its key and headers stay readable for the node.
+        """
         self._check_open()
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        coalescer = self._coalescers.get((topic, id is not None))
-        durable = (coalescer or self._new_coalescer(topic, given_id=id is not None)).add(row)
+        if seal_for is None:
+            coalescer = self._coalescers.get((topic, id is not None))
+            durable = (coalescer or self._new_coalescer(topic, given_id=id is not None)).add(row)
+        else:
+            gathering = self._sealing.coalescer(topic, seal_for, given_id=id is not None)
+            durable = (await self._within(gathering, timeout, "publish")).add(row)
         return await (durable if timeout is None else self._within(durable, timeout, "publish"))
 
     async def publish_many(
-        self, topic: str, messages: Sequence[bytes] | pa.RecordBatch | pa.Table, *, timeout: float | None = None
+        self,
+        topic: str,
+        messages: Sequence[bytes] | pa.RecordBatch | pa.Table,
+        *,
+        seal_for: SealFor | None = None,
+        timeout: float | None = None,
     ) -> Sequence[Receipt]:
         """Publish payloads, or an Arrow table whose missing columns are filled. Returns when all are durable.
 
         What does not fit one batch is published as several, in order; if one is refused those before it are stored.
         """
         self._check_open()
-        batches = self.outgoing.batches(messages)
+        outgoing = await self.outgoing_for(seal_for)
+        batches = outgoing.batches(messages)
         receipts = [
             await self._within(self._broker.publish(topic, batch), timeout, "publish_many") for batch in batches
         ]
@@ -111,6 +129,7 @@ class Lane:
         ttl: float | None = None,
         delay: float = 0,
         id: uuid.UUID | str | bytes | None = None,
+        seal_for: SealFor | None = None,
         timeout: float | None = None,
     ) -> dict[str, Receipt]:
         """Publish to every topic that the exchange's bindings give for this routing key, together.
@@ -119,11 +138,12 @@ class Lane:
         """
         self._check_open()
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        publishing = self._broker.publish_to_exchange(exchange, routing_key, self.outgoing.build([row]))
+        batch = (await self.outgoing_for(seal_for)).build([row])
+        publishing = self._broker.publish_to_exchange(exchange, routing_key, batch)
         receipts = await self._within(publishing, timeout, "publish_to")
         return {topic: some[0] for topic, some in receipts.items()}
 
-    def producer(self, topic: str) -> Producer:
+    def producer(self, topic: str, *, seal_for: SealFor | None = None) -> Producer:
         """A pipelined producer: `async with lane.producer("orders") as producer: await producer.send(b"...")`."""
         self._check_open()
 
@@ -131,7 +151,8 @@ class Lane:
             self._check_open()
             return await self._within(self._broker.publish(topic, batch), None, "producer")
 
-        return Producer(self.outgoing, publish, self._broker.surroundings.entropy(16))
+        prepare = None if seal_for is None else partial(self._sealing.outgoing, seal_for)
+        return Producer(self.outgoing, publish, self._broker.surroundings.entropy(16), prepare)
 
     def transaction(self, id: str) -> Transaction:
         """Publishes and acks that become visible together, once under `id`."""
@@ -152,15 +173,23 @@ class Lane:
         prefetch: int = PREFETCH_DEFAULT,
         lease_seconds: float = LEASE_SECONDS_DEFAULT,
         retry: Retry | None = None,
+        keys: Keys | None = None,
+        require_sealed: bool = False,
     ) -> MessageConsumption:
         """Messages one by one: `async for message in lane.consume("orders", subscription="billing")`.
 
-        The subscription is created if it is new, and stays when the loop ends.
+        The subscription is created if it is new, and stays when the loop ends. `keys` open what was sealed for them,
+        end to end; reading the payload of a message that they do not open raises `CannotOpen`.
         """
         attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry, auto_ack)
         ahead = _checked_prefetch(prefetch)
         consumption = MessageConsumption(
-            attach, self._consumer_id(), ahead, auto_ack=auto_ack, lease_seconds=lease_seconds
+            attach,
+            self._consumer_id(),
+            ahead,
+            auto_ack=auto_ack,
+            lease_seconds=lease_seconds,
+            unsealing=unsealing(keys, require_sealed=require_sealed),
         )
         self._consumptions.add(consumption)
         return consumption
@@ -178,6 +207,8 @@ class Lane:
         prefetch: int | None = None,
         lease_seconds: float = LEASE_SECONDS_DEFAULT,
         retry: Retry | None = None,
+        keys: Keys | None = None,
+        require_sealed: bool = False,
     ) -> BatchConsumption:
         """The same in batches of at most `messages_max`, without an object for each message."""
         attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry, auto_ack)
@@ -190,6 +221,7 @@ class Lane:
             ahead,
             auto_ack=auto_ack,
             lease_seconds=lease_seconds,
+            unsealing=unsealing(keys, require_sealed=require_sealed),
             messages_max=messages_max,
         )
         self._consumptions.add(consumption)
@@ -341,6 +373,16 @@ class Lane:
             return await doing
         return await self._within(doing, timeout, command)
 
+    async def register_key(
+        self, public_key: PublicKey, name: str | None = None, *, comment: str = ""
+    ) -> dict[str, Any]:
+        """Let senders find this key under one's own name, or, for who administers the node, under another one's."""
+        return await self.administer("directory.register", public_key=public_key.pem(), name=name, comment=comment)
+
+    async def public_keys(self, name: str) -> list[PublicKey]:
+        """The keys of a recipient, from the node's directory. Raises `RecipientNotFound`."""
+        return await self._sealing.public_keys(name)
+
     # --- within the package -------------------------------------------------------------------------------------------
 
     def _new_coalescer(self, topic: str, *, given_id: bool) -> Coalescer:
@@ -348,6 +390,10 @@ class Lane:
         coalescer = Coalescer(self.outgoing.build, hand_over, self._timeout_seconds)
         self._coalescers[topic, given_id] = coalescer
         return coalescer
+
+    async def outgoing_for(self, seal_for: SealFor | None) -> Outgoing:
+        """What builds batches for these recipients, or for everyone."""
+        return self.outgoing if seal_for is None else await self._sealing.outgoing(seal_for)
 
     async def commit_transaction(
         self,

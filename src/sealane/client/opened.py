@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from pyroaring import BitMap64
 
@@ -17,12 +18,14 @@ class Opened:
     are none to claim; a claimer that finds none must ask on the event loop before it believes it.
     """
 
-    __slots__ = ("delivery", "part", "rows", "until")
+    __slots__ = ("delivery", "part", "problems", "rows", "until")
 
     def __init__(self, delivery: Delivery, part: Part, until: float) -> None:
         self.delivery = delivery
         self.part = part
         self.until = until
+        self.problems: Mapping[int, str] | None = None
+        """By row: why its payload could not be opened, if there are such."""
         self.rows = deque(range(len(part.batch)))
 
     def is_of(self, partition: int, lease: int) -> bool:

@@ -23,7 +23,7 @@ class Outgoing:
 
     def __init__(self, limits: Limits, surroundings: Surroundings) -> None:
         self.limits = limits
-        self._surroundings = surroundings
+        self.surroundings = surroundings
 
     def row(
         self,
@@ -43,7 +43,7 @@ class Outgoing:
             return Row(payload)
         expires_us = deliver_at_us = None
         if ttl is not None or delay:
-            now_us = self._surroundings.clock()
+            now_us = self.surroundings.clock()
             if ttl is not None:
                 if not isinstance(ttl, int | float) or not 0 < ttl <= SECONDS_MAX:
                     raise InvalidMessage("ttl", f"{ttl!r} is not a number of seconds above 0, up to {SECONDS_MAX:,}")
@@ -54,15 +54,19 @@ class Outgoing:
                 deliver_at_us = now_us + round(delay * SECOND_US)
         return Row(payload, key, headers, priority, expires_us, deliver_at_us, id)
 
+    def messages_max(self, wanted: int) -> int:
+        """How many messages a batch may be given that would have `wanted` of them."""
+        return wanted
+
     def build(self, rows: list[Row]) -> Batch:
-        return from_rows(rows, self._surroundings.stamp(), limits=self.limits)
+        return from_rows(rows, self.surroundings.stamp(), limits=self.limits)
 
     def build_plain(self, payloads: list[bytes]) -> Batch:
         """As `build`, of messages that have only a payload."""
-        return from_payloads(payloads, self._surroundings.stamp(), limits=self.limits)
+        return from_payloads(payloads, self.surroundings.stamp(), limits=self.limits)
 
     def batches(self, messages: Sequence[bytes] | pa.RecordBatch | pa.Table) -> list[Batch]:
-        limits, surroundings = self.limits, self._surroundings
+        limits, surroundings = self.limits, self.surroundings
         if isinstance(messages, pa.RecordBatch | pa.Table):
             if not messages.num_rows:
                 return []

@@ -32,10 +32,14 @@ class Producer:
         outgoing: Outgoing,
         publish: Callable[[Batch], Awaitable[Receipts]],
         identity: bytes,
+        prepare: Callable[[], Awaitable[Outgoing]] | None = None,
     ) -> None:
+        """`prepare` gives what builds the batches from now on: the keys that they are sealed for may change."""
         self._outgoing = outgoing
         self._publish = publish
         self._identity = identity
+        self._prepare = prepare
+        self._messages_max = BATCH_MESSAGES
         self._sequence = 0
         # What is buffered is in one of the two: in `_payloads` while no message has anything beside its payload.
         self._payloads: list[bytes] = []
@@ -61,6 +65,8 @@ class Producer:
     ) -> None:
         """Buffer a message; waits only while the node is behind by the buffers' size."""
         self._check()
+        if self._prepare is not None:
+            await self._take_up(self._prepare)
         plain = key is None and headers is None and priority == 5 and ttl is None and not delay
         if plain and not self._rows and type(payload) is bytes:
             # Most messages have only a payload: a row of its own for each would take as long as all the rest.
@@ -77,9 +83,15 @@ class Producer:
     async def send_rows(self, rows: list[Row]) -> None:
         """As `send`, for messages that were gathered elsewhere, about a batch of them at most."""
         self._check()
+        if self._prepare is not None:
+            await self._take_up(self._prepare)
+            if len(rows) > self._messages_max:
+                for start in range(0, len(rows), self._messages_max):
+                    await self.send_rows(rows[start : start + self._messages_max])
+                return
         row_bytes = sum(len(row.payload) for row in rows)
         messages = len(self._payloads) + len(self._rows) + len(rows)
-        if messages > BATCH_MESSAGES or self._buffered_bytes + row_bytes > BATCH_BYTES:
+        if messages > self._messages_max or self._buffered_bytes + row_bytes > BATCH_BYTES:
             await self._dispatch_when_there_is_room()
         self._buffer_rows(rows)
         self._buffered_bytes += row_bytes
@@ -88,13 +100,20 @@ class Producer:
         elif self._is_full():
             await self._dispatch_when_there_is_room()
 
+    async def _take_up(self, prepare: Callable[[], Awaitable[Outgoing]]) -> None:
+        outgoing = await prepare()
+        if outgoing is not self._outgoing:
+            self._outgoing = outgoing
+            self._messages_max = outgoing.messages_max(BATCH_MESSAGES)
+        self._check()
+
     def _buffer_rows(self, rows: list[Row]) -> None:
         if self._payloads:
             self._rows, self._payloads = [Row(payload) for payload in self._payloads], []
         self._rows += rows
 
     def _is_full(self) -> bool:
-        return len(self._payloads) + len(self._rows) >= BATCH_MESSAGES or self._buffered_bytes >= BATCH_BYTES
+        return len(self._payloads) + len(self._rows) >= self._messages_max or self._buffered_bytes >= BATCH_BYTES
 
     async def _dispatch_when_there_is_room(self) -> None:
         while len(self._in_flight) >= BATCHES_IN_FLIGHT:

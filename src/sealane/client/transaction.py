@@ -16,6 +16,7 @@ from sealane.message import Batch
 
 if TYPE_CHECKING:
     from sealane.client.lane import Lane
+    from sealane.client.sealing import SealFor
 
 
 class Transaction:
@@ -43,15 +44,18 @@ class Transaction:
         ttl: float | None = None,
         delay: float = 0,
         id: UUID | str | bytes | None = None,
+        seal_for: SealFor | None = None,
     ) -> None:
         """Publish with the others, when the transaction commits. A message that breaks a limit is refused here."""
         self._check_open()
         row = self._lane.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        self._publishes.append((topic, self._lane.outgoing.build([row])))
+        outgoing = await self._lane.outgoing_for(seal_for)
+        self._publishes.append((topic, outgoing.build([row])))
 
-    async def publish_many(self, topic: str, payloads: Sequence[bytes]) -> None:
+    async def publish_many(self, topic: str, payloads: Sequence[bytes], *, seal_for: SealFor | None = None) -> None:
         self._check_open()
-        self._publishes.extend((topic, batch) for batch in self._lane.outgoing.batches(payloads))
+        outgoing = await self._lane.outgoing_for(seal_for)
+        self._publishes.extend((topic, batch) for batch in outgoing.batches(payloads))
 
     async def ack(self, message: LeasedMessage | LeasedBatch) -> None:
         """Acknowledge with the others, when the transaction commits."""

@@ -11,7 +11,7 @@ from sealane.client.consumer import BatchConsumption, Consumption, MessageConsum
 from sealane.client.message import MessageBatch
 from sealane.client.opened import Opened
 from sealane.client.sync.answers import SyncAnswers
-from sealane.client.sync.message import SyncMessage, SyncMessageBatch
+from sealane.client.sync.message import SyncMessage, SyncMessageBatch, UnopenedSyncMessage
 from sealane.client.sync.portal import Portal
 
 Item = TypeVar("Item", SyncMessage, SyncMessageBatch)
@@ -173,6 +173,9 @@ class SyncMessageConsumption(SyncConsumption[SyncMessage]):
         assert self._answers is not None
         opened = stride.opened
         offset = int(stride.offsets[row])
+        if opened.problems is not None and row in opened.problems:
+            reason = opened.problems[row]
+            return UnopenedSyncMessage(self._answers, opened.delivery, opened.part, row, offset, reason)
         return SyncMessage(self._answers, opened.delivery, opened.part, row, offset, stride.payloads[row])
 
     async def _next_opened(self) -> Opened:

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sealane.client.consumer import BatchConsumption, MessageConsumption
 from sealane.client.lane import Lane
+from sealane.client.sealing import SealFor
 from sealane.client.sync.consumer import SyncBatchConsumption, SyncMessageConsumption
 from sealane.client.sync.portal import Portal
 from sealane.client.sync.producer import SyncProducer
@@ -79,10 +80,10 @@ class SyncLane:
     publish_many = _blocking(Lane.publish_many)
     publish_to = _blocking(Lane.publish_to)
 
-    def producer(self, topic: str) -> SyncProducer:
+    def producer(self, topic: str, *, seal_for: SealFor | None = None) -> SyncProducer:
         """A pipelined producer: `with lane.producer("orders") as producer: producer.send(b"...")`."""
         lane = self.lane
-        return SyncProducer(self.portal, self.portal.run(lane.producer, topic), lane.outgoing)
+        return SyncProducer(self.portal, self.portal.run(lane.producer, topic, seal_for=seal_for), lane.outgoing)
 
     def transaction(self, id: str) -> SyncTransaction:
         """Publishes and acks that become visible together, once under `id`."""
@@ -115,6 +116,8 @@ class SyncLane:
     exchanges = _blocking(Lane.exchanges)
     status = _blocking(Lane.status)
     backup = _blocking(Lane.backup)
+    register_key = _blocking(Lane.register_key)
+    public_keys = _blocking(Lane.public_keys)
 
     def administer(
         self,

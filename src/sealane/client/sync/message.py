@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sealane.client.message import LeasedBatch, LeasedMessage
+from sealane.client.message import LeasedBatch, LeasedMessage, Unopened
 from sealane.client.sync.answers import SyncAnswers
 
 
@@ -32,6 +32,12 @@ class SyncMessage(LeasedMessage):
         self._answers.extend(self._delivery, seconds)
 
 
+class UnopenedSyncMessage(Unopened, SyncMessage):
+    """One leased message that the consumer's keys do not open."""
+
+    __slots__ = ()
+
+
 class SyncMessageBatch(LeasedBatch):
     """Messages of one partition, leased together."""
 
@@ -41,12 +47,16 @@ class SyncMessageBatch(LeasedBatch):
     @classmethod
     def of(cls, batch: LeasedBatch, answers: SyncAnswers) -> SyncMessageBatch:
         """The same messages, answered by another way."""
-        return cls(answers, batch._delivery, batch._parts)
+        return cls(answers, batch._delivery, batch._parts, batch._problems)
 
     def __iter__(self) -> Iterator[SyncMessage]:
         """The messages one by one; each can be answered by itself."""
+        problems = self._problems
         for part, row, offset, payload in self._rows():
-            yield SyncMessage(self._answers, self._delivery, part, row, offset, payload)
+            if problems is not None and offset in problems:
+                yield UnopenedSyncMessage(self._answers, self._delivery, part, row, offset, problems[offset])
+            else:
+                yield SyncMessage(self._answers, self._delivery, part, row, offset, payload)
 
     def ack(self, *, confirm: bool = False) -> None:
         """All of it is done; see `SyncMessage.ack`."""
