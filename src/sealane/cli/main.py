@@ -10,6 +10,8 @@ from sealane._version import __version__
 from sealane.cli.later import Later, LaterGroup
 
 _NODE, _MESSAGES, _TOPICS = "The node", "Messages", "Topics, subscriptions, exchanges"
+_IDENTITY = "Who may come in, and do what"
+_IDENTITY = "Identities, and what they may do"
 
 COMMANDS = (
     Later("up", "sealane.cli.up:up", "Run a node until Ctrl-C or SIGTERM, and say where its doors are.", _NODE),
@@ -59,6 +61,33 @@ COMMANDS = (
         _TOPICS,
     ),
     Later("exchange", "sealane.cli.exchanges:exchange_commands", "Route by key: exchanges and bindings.", _TOPICS),
+    Later(
+        "ca",
+        "sealane.cli.ca:ca_commands",
+        "Certificates: issue, renew and revoke them by the node's own authority.",
+        _IDENTITY,
+    ),
+    Later("key", "sealane.cli.keys:key_commands", "API keys of programs, and the keys of data.", _IDENTITY),
+    Later("user", "sealane.cli.users:user_commands", "People who come in by a password.", _IDENTITY),
+    Later(
+        "account",
+        "sealane.cli.accounts:account_commands",
+        "Whom the node knows: list, look at, disable, enable, give roles.",
+        _IDENTITY,
+    ),
+    Later(
+        "quota",
+        "sealane.cli.quotas:quota_commands",
+        "Quotas: how much principals and domains may do a second.",
+        _IDENTITY,
+    ),
+    Later("grant", "sealane.cli.grants:grant_commands", "Say what principals and roles may do.", _IDENTITY),
+    Later(
+        "audit",
+        "sealane.cli.audit:audit_commands",
+        "The audit log: who came in, was refused, and changed what.",
+        _IDENTITY,
+    ),
 )
 """In the order in which the help lists them; each module is loaded when its command is used."""
 
