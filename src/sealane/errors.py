@@ -371,7 +371,7 @@ class RenewalTooEarly(SealaneError):
         self.serial = serial
         self.since = since
         super().__init__(
-            f"certificate {serial} of {name!r} can be renewed from {since} on; come back then, or force it (--force)"
+            f"certificate {serial} of {name!r} can be renewed from {since} on; earlier by `sealane ca renew --early`"
         )
 
 

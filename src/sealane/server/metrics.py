@@ -104,6 +104,15 @@ class NodeCollector(Collector):
         for error, count in node.measures.refusals.items():
             refusals.add_metric((error,), count)
         yield refusals
+        limited = CounterMetricFamily("sealane_rate_limited", "Requests that came too soon.", labels=("quota", "of"))
+        for (scope, what), count in node.measures.limited.items():
+            limited.add_metric((scope, what), count)
+        yield limited
+        meaning = "Connections that were one too many."
+        crowded = CounterMetricFamily("sealane_connections_refused", meaning, labels=("of",))
+        for of, count in node.measures.connections_refused.items():
+            crowded.add_metric((of,), count)
+        yield crowded
         crashes = CounterMetricFamily("sealane_task_crashes", "Crashes of supervised tasks.", labels=("task",))
         for task, count in node.supervisor.crashes.items():
             crashes.add_metric((task,), count)
@@ -124,9 +133,17 @@ class NodeCollector(Collector):
         for door, count in node.measures.connections.items():
             connections.add_metric((door,), count())
         yield connections
+        yield self._certificates()
         for name, meaning, value in self._numbers():
             if value is not None:
                 yield GaugeMetricFamily(name, meaning, value=float(value))
+
+    def _certificates(self) -> Metric:
+        meaning = "Until the first certificate ends that nobody has renewed."
+        ends = GaugeMetricFamily("sealane_certificate_expires_seconds", meaning, labels=("of",))
+        for ending in self._node.certificates.endings():
+            ends.add_metric((ending.of,), ending.seconds)
+        return ends
 
     def _numbers(self) -> Iterator[tuple[str, str, float | None]]:
         node = self._node

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from sealane.errors import AlreadyExists, InvalidArgument, RenewalTooEarly
+from sealane.log import get_log
 from sealane.message import Limits, check_name
 from sealane.security.accounts import Accounts, domain_of
 from sealane.security.ca.authority import Entropy, Usage
@@ -23,6 +24,8 @@ from sealane.security.ca.revocations import entries
 from sealane.security.principals import Principal
 from sealane.security.records import Seals, Values
 from sealane.security.settings import CertificateSettings, KeyType
+
+log = get_log("sealane.security.ca")
 
 REVOCATION_LIST_DAYS = 7
 """After this long those who read a list must have a newer one; the node writes one each day, and at each change."""
@@ -57,8 +60,12 @@ class Authorities:
         await self.ledger.load()
 
     def tell_changed(self) -> None:
+        """What was changed is changed, whatever becomes of those who are told."""
         for told in self.changed:
-            told()
+            try:
+                told()
+            except Exception as error:
+                log.error("a change of certificates was not taken in everywhere", exc_info=error)
 
     # --- authorities --------------------------------------------------------------------------------------------------
 
