@@ -67,6 +67,7 @@ class Asking:
 
     def allow_member(self) -> None:
         """Raise `Forbidden` if the principal has no grant at all: it is told nothing, then."""
+        self._node.identity.check(self.principal)
         if not self._node.identity.grants.of(self.principal):
             self.authorise("publish", f"{self.principal.domain}/*")
 
