@@ -48,6 +48,7 @@ async def register(session: Session, wish: Register, progress: Progress) -> dict
     name = _own(session, wish.name)
     directory = session.node.identity.directory
     key = await directory.register(name, wish.public_key, by=session.principal.name, comment=wish.comment)
+    await session.note("directory.register", name, {"fingerprint": key.fingerprint})
     return {"name": name, **_shape(key)}
 
 
@@ -61,7 +62,9 @@ async def get(session: Session, wish: Get, progress: Progress) -> dict[str, list
 
 async def remove(session: Session, wish: Remove, progress: Progress) -> dict[str, Any]:
     name = _own(session, wish.name)
-    return {"name": name, "removed": await session.node.identity.directory.remove(name, wish.fingerprint)}
+    removed = await session.node.identity.directory.remove(name, wish.fingerprint)
+    await session.note("directory.remove", name, {"fingerprint": ", ".join(removed)})
+    return {"name": name, "removed": removed}
 
 
 async def list_all(session: Session, wish: ListAll, progress: Progress) -> list[dict[str, Any]]:
@@ -78,8 +81,9 @@ def _shape(key: RegisteredKey) -> dict[str, Any]:
 
 
 COMMANDS_OF_DIRECTORY: Commands = {
-    "directory.register": Command(Register, register),
-    "directory.get": Command(Get, get),
-    "directory.remove": Command(Remove, remove),
-    "directory.list": Command(ListAll, list_all),
+    "directory.register": Command(Register, register, "notes"),
+    # Every sender asks, again and again, for what is public: that is no entry.
+    "directory.get": Command(Get, get, "notes"),
+    "directory.remove": Command(Remove, remove, "notes"),
+    "directory.list": Command(ListAll, list_all, "reads"),
 }
