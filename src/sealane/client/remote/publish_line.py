@@ -27,7 +27,18 @@ Landed = Callable[[Any, BaseException | None], None]
 class Pending:
     """A batch that has not been answered, and who is to be told."""
 
-    __slots__ = ("_landed", "_over", "batch", "deadline", "doubtful", "finish", "future", "place", "request")
+    __slots__ = (
+        "_landed",
+        "_over",
+        "batch",
+        "deadline",
+        "doubtful",
+        "finish",
+        "future",
+        "numbered",
+        "place",
+        "request",
+    )
 
     def __init__(
         self,
@@ -44,6 +55,8 @@ class Pending:
         self.deadline = deadline
         self.future = future
         """What the caller holds, if that is one who may give up."""
+        self.numbered = False
+        """Whether the node would know the batch again."""
         self.place = 0
         """Among those of its line."""
         self.doubtful = False
@@ -84,10 +97,14 @@ class PublishLine:
         return len(self.sent) < self.window
 
     def add(self, pending: Pending) -> None:
-        """Give it its place, and the batch what the node knows it by if it is sent again."""
+        """Give it its place."""
         pending.place = next(self._places)
+
+    def _number(self, pending: Pending) -> None:
+        """Give the batch what the node knows it by if it is sent again: numbers go up in the order of sending."""
+        pending.numbered = True
         meta = pending.batch.meta
-        if meta.given_ids or meta.producer is not None:
+        if meta.given_ids or self.is_numbered_by_caller(pending):
             return
         if meta is DEFAULT_META:
             numbered = BatchMeta(False, self.producer, next(self._sequences))
@@ -103,6 +120,8 @@ class PublishLine:
         """Note what is sent now. It must not overtake what is under way before it, if a rate limit refuses that; and of
         a producer whose caller numbers its batches nothing may be stored behind one that is refused for any reason.
         """
+        if not pending.numbered:
+            self._number(pending)
         request = pending.request
         is_plain = type(request) is Publish
         if is_plain:
@@ -138,12 +157,9 @@ class PublishLine:
     def put_back(self, pending: Pending) -> None:
         """A rate limit refused it: it goes first when there is time for it, and what followed it comes back too."""
         self.window = 1
-        meta = pending.batch.meta
-        if type(pending.request) is not Publish and meta.producer is self.producer and not pending.doubtful:
-            # Nothing keeps those that were sent behind it from being stored first, and the node takes no number that is
-            # older than what it has. It was not stored, so that another number is as good.
-            numbered = msgspec.structs.replace(meta, sequence=next(self._sequences))
-            pending.batch = pending.batch.with_meta(numbered)
+        # Some that went to an exchange behind it may be stored by now, and the node takes no number that is older than
+        # what it has. This one was not stored, so that another number is as good.
+        pending.numbered = pending.doubtful
         self._queue([pending])
 
     def _queue(self, again: list[Pending]) -> None:
