@@ -137,7 +137,7 @@ def issue(
     epilog=examples(
         "sealane ca renew client001.example.com --out certificates --force",
         "sealane ca renew client001.example.com --csr client001.csr --force",
-        "sealane ca renew 5f0c9a --early --revoke-old",
+        "sealane ca renew 5f0c9a3e7b21d4680f9c1e2a3b4c5d6e7f801234 --early --revoke-old",
     )
 )
 def renew(
@@ -167,7 +167,7 @@ def renew(
 @ca_commands.command(
     epilog=examples(
         "sealane ca revoke client001.example.com --reason key-compromise",
-        "sealane ca revoke 5f0c9a --yes",
+        "sealane ca revoke 5f0c9a3e7b21d4680f9c1e2a3b4c5d6e7f801234 --yes",
     )
 )
 def revoke(

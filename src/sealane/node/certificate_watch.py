@@ -95,6 +95,6 @@ class CertificateWatch:
             yield Ending("authority", (min(authorities) - now_us) / SECOND_US)
         first: dict[str, int] = {}
         for record in self._authorities.unrenewed():
-            first.setdefault(record.usage, record.not_after_us)
+            first[record.usage] = min(record.not_after_us, first.get(record.usage, record.not_after_us))
         for usage, not_after_us in sorted(first.items()):
             yield Ending(usage, (not_after_us - now_us) / SECOND_US)

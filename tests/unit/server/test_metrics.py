@@ -51,6 +51,22 @@ async def test_counts_carry_their_topic_and_subscription() -> None:
     assert value(families, "sealane_oldest_unsettled_seconds", **billing) == 0
 
 
+async def test_the_ends_of_certificates_are_told_before_they_come() -> None:
+    async with running_node() as running:
+        assert scraped(running.node)["sealane_certificate_expires_seconds"].samples == []
+        await running.lane.administer("ca.init")
+        for name, days in (("anna", 10), ("bert", 20), ("carl", 1)):
+            await running.lane.administer("ca.issue", name=name, days=days)
+        await running.lane.administer("ca.issue", name="node", usage="server", days=5)
+        await running.lane.administer("ca.renew", certificate="carl", days=30)
+        families = scraped(running.node)
+
+    name, day = "sealane_certificate_expires_seconds", 24 * 3600
+    assert value(families, name, of="client") == 10 * day
+    assert value(families, name, of="server") == 5 * day
+    assert value(families, name, of="authority") == 3_650 * day
+
+
 async def test_histograms_count_every_message() -> None:
     async with running_node() as running:
         await running.lane.publish_many("orders", [b"x"] * 10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -143,6 +143,11 @@ class Authorities:
 
     async def _keep(self, record: CertificateRecord) -> None:
         """Before anybody is given the certificate: what is not in the ledger is refused."""
+        account = self._accounts.find(record.name)
+        if record.usage == "client" and account is not None:
+            # Whoever has a certificate of an earlier account of that name is told apart by this.
+            issued_us = max(record.issued_us, account.created_us)
+            record = msgspec.structs.replace(record, issued_us=issued_us)
         await self.ledger.put(record)
         if record.usage == "server":
             for older in self.ledger.of(record.name):
@@ -198,16 +203,16 @@ class Authorities:
             raise InvalidArgument("certificate", f"{newest.serial} is revoked; issue another one instead")
         raise InvalidArgument("certificate", f"{newest.serial} was renewed before, by {newest.replaced_by}")
 
-    def unrenewed(self) -> list[CertificateRecord]:
-        """Valid certificates that no other one has replaced, the one that ends first in front."""
+    def unrenewed(self) -> Iterator[CertificateRecord]:
+        """Valid certificates that no other one has replaced."""
         now_us = self._clock()
-        valid = (each for each in self.ledger if each.replaced_by is None and each.state(now_us) == "valid")
-        return sorted(valid, key=lambda record: record.not_after_us)
+        return (each for each in self.ledger if each.replaced_by is None and each.state(now_us) == "valid")
 
     def expiring(self, days: float) -> list[CertificateRecord]:
-        """Those of them that end within so many days."""
+        """Those of them that end within so many days, the one that ends first in front."""
         now_us = self._clock()
-        return [record for record in self.unrenewed() if record.not_after_us - now_us <= days * DAY_US]
+        soon = (record for record in self.unrenewed() if record.not_after_us - now_us <= days * DAY_US)
+        return sorted(soon, key=lambda record: record.not_after_us)
 
     # --- revoking -----------------------------------------------------------------------------------------------------
 

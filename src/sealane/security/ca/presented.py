@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from cryptography import x509
 
 from sealane.errors import Unauthenticated
-from sealane.security.accounts import Accounts
+from sealane.security.accounts import Account, Accounts
 from sealane.security.ca.authority import Authority
 from sealane.security.ca.ledger import Ledger
 from sealane.security.ca.moments import said
@@ -47,10 +47,18 @@ def _problem(record: CertificateRecord, accounts: Accounts, now_us: int) -> str 
         return f"is expired since {said(record.not_after_us)}"
     if record.usage != "client":
         return "is a server's and not good for coming in as a client"
-    account = accounts.find(record.name)
+    return _mismatch(record, accounts.find(record.name))
+
+
+def _mismatch(record: CertificateRecord, account: Account | None) -> str | None:
+    """Whether the account is another one than it was for."""
+    if account is None:
+        return None
     # A domain's authority signs for accounts of that domain alone; an account may have been made anew in another one.
-    if account is not None and account.domain != record.domain:
+    if account.domain != record.domain:
         return f"is for the domain {record.domain!r}, where its account is not: wrong domain"
+    if account.created_us > record.issued_us:
+        return "is older than its account, and was issued for an earlier one of that name"
     return None
 
 

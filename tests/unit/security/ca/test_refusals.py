@@ -122,6 +122,24 @@ async def test_a_certificate_of_an_account_that_is_gone_is_refused() -> None:
     assert "not valid here" in refusal(at, der(issued))
 
 
+async def test_a_certificate_of_an_earlier_account_of_the_same_name_is_refused() -> None:
+    at = await office()
+    issued = await at.authorities.issue("anna")
+    at.clock.pass_days(1)
+    await at.accounts.remove("anna")
+    await at.accounts.ensure("anna")
+    assert "an earlier one of that name" in refusal(at, der(issued))
+    assert at.authorities.principal(der(await at.authorities.issue("anna"))).name == "anna"
+
+
+async def test_a_clock_that_was_set_back_does_not_make_a_certificate_older_than_its_account() -> None:
+    at = await office()
+    at.clock.pass_days(1)
+    await at.accounts.ensure("anna")
+    at.clock.pass_days(-1)
+    assert at.authorities.principal(der(await at.authorities.issue("anna"))).name == "anna"
+
+
 @pytest.mark.parametrize("shown", [b"", b"not a certificate", b"\x30\x82\xff\xff", bytes(10_000)])
 async def test_bytes_that_are_no_certificate_are_refused(shown: bytes) -> None:
     assert refusal(await office(), shown) == "what was shown is not an X.509 certificate"
