@@ -105,9 +105,11 @@ def _public_keys(text: bytes) -> dict[str, PublicKey]:
     try:
         entries = json.loads(text)["keys"]
     except (KeyError, TypeError, RecursionError):
-        raise ValueError("it is no key set: it has no list of `keys`") from None
+        entries = None
+    if not isinstance(entries, list):
+        raise ValueError("it is no key set: it has no list of `keys`")
     found: dict[str, PublicKey] = {}
-    for entry in entries if isinstance(entries, list) else []:
+    for entry in entries:
         try:
             key = jwt.PyJWK.from_dict(entry).key
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
