@@ -11,10 +11,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 import sealane
+from sealane.client.embedded import in_process
+from sealane.engine.memory import MemoryEngine
 from sealane.errors import CertificateNotFound, Unauthenticated
+from sealane.node import Node
 from sealane.node.administration.authority import LISTED_MAX
+from sealane.node.certificate_watch import WARNED_MAX
 from sealane.node.identity_files import write_crl
 from sealane.node.session import Session
+from sealane.node.surroundings import of_this_machine
 from sealane.security.grants import Grant
 from sealane.security.principals import Principal
 from tests.unit.node.running_node import Running, running_node
@@ -212,6 +217,26 @@ def _another(record: Any, number: int) -> Any:
     return msgspec.structs.replace(record, serial=f"{number:040x}", fingerprint=f"{number:064x}")
 
 
+async def test_the_audit_log_has_who_issued_and_revoked_what_and_no_key() -> None:
+    surroundings = of_this_machine()
+    node = await Node.open(MemoryEngine(surroundings.clock), surroundings, audited=True)
+    async with in_process(node) as lane:
+        await lane.administer("ca.init")
+        issued = await lane.administer("ca.issue", name="anna", days=1)
+        renewed = await lane.administer("ca.renew", certificate="anna")
+        await lane.administer("ca.revoke", certificate=renewed["serial"], reason="key-compromise")
+        entries = (await lane.administer("audit.read", event="ca"))["entries"]
+    await node.close()
+
+    assert [each["event"] for each in entries] == ["ca.init", "ca.issue", "ca.renew", "ca.revoke"]
+    assert all(each["principal"] == "admin" for each in entries)
+    assert entries[1]["resource"] == "anna"
+    assert issued["serial"] in str(entries[1])
+    assert issued["serial"] in str(entries[2]), "what it replaces"
+    assert renewed["serial"] in str(entries[3])
+    assert "PRIVATE" not in str(entries)
+
+
 # --- each day ---------------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +275,24 @@ async def test_a_short_lived_certificate_is_no_news_until_most_of_its_time_is_ov
         running.clock.pass_seconds(4 * DAY_SECONDS)
         await running.node.certificates.look()
         assert any("ends soon" in text for text in caplog.messages)
+
+
+async def test_one_days_warnings_name_so_many_and_count_the_rest(caplog: pytest.LogCaptureFixture) -> None:
+    async with running_node() as running:
+        await running.lane.administer("ca.init")
+        for number in range(WARNED_MAX):
+            await running.lane.administer("ca.issue", name=f"client{number}", days=40)
+        running.clock.pass_seconds(20 * DAY_SECONDS)
+        await running.node.certificates.look()
+        assert sum("a certificate ends soon" in text for text in caplog.messages) == WARNED_MAX
+        assert not any("more certificates end soon" in text for text in caplog.messages)
+        caplog.clear()
+
+        await running.lane.administer("ca.issue", name="one-more", days=31)
+        running.clock.pass_seconds(2 * DAY_SECONDS)
+        await running.node.certificates.look()
+        assert sum("a certificate ends soon" in text for text in caplog.messages) == WARNED_MAX
+        assert any("more certificates end soon" in text and "count=1" in text for text in caplog.messages)
 
 
 async def test_an_authority_that_ends_soon_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

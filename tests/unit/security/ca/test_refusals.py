@@ -15,6 +15,7 @@ import sealane
 from sealane.errors import Unauthenticated
 from sealane.security.authenticators.certificates import CertificateAuthenticator
 from sealane.security.ca.authority import Authority, Wish
+from sealane.security.ca.keys import RSA_BITS_MAX, RSA_BITS_MIN, RSA_EXPONENT_MIN, check_strength
 from sealane.security.ca.names import COMMON_NAME_CHARS_MAX, HOST_NAME_CHARS_MAX
 from sealane.security.ca.requests import REQUEST_CHARS_MAX
 from sealane.security.introductions import Introduction
@@ -196,6 +197,19 @@ async def test_a_request_with_a_weak_key_is_refused(
     key: Callable[[], rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey], problem: str
 ) -> None:
     assert problem in await refused_request(pem(request(key())))
+
+
+@pytest.mark.parametrize(
+    ("bits", "is_fine"),
+    [(RSA_BITS_MIN - 1, False), (RSA_BITS_MIN, True), (RSA_BITS_MAX, True), (RSA_BITS_MAX + 1, False)],
+)
+def test_rsa_keys_have_so_many_bits(bits: int, is_fine: bool) -> None:
+    key = rsa.RSAPublicNumbers(RSA_EXPONENT_MIN, 2 ** (bits - 1) + 1).public_key()
+    if is_fine:
+        assert check_strength(key) is key
+    else:
+        with pytest.raises(sealane.InvalidArgument, match="bits"):
+            check_strength(key)
 
 
 async def test_a_request_with_a_key_of_another_kind_is_refused() -> None:
