@@ -17,7 +17,7 @@ from sealane.doors.native.door import NativeDoor
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.doors.tls import NodeTls
 from sealane.engine.memory import MemoryEngine
-from sealane.node import Node
+from sealane.node import Node, NodeSettings
 from sealane.node.gate import Gate
 from sealane.node.surroundings import Surroundings, wall_clock_us
 from sealane.security.ca.issued import Issued
@@ -65,16 +65,17 @@ async def secure_node(
     clock: Callable[[], int] = wall_clock_us,
     native: NativeDoorSettings | None = None,
     http: HttpDoorSettings | None = None,
+    settings: NodeSettings | None = None,
 ) -> AsyncIterator[SecureNode]:
-    node = await Node.open(MemoryEngine(clock), Surroundings(clock, os.urandom))
+    node = await Node.open(MemoryEngine(clock), Surroundings(clock, os.urandom), settings)
     files = IdentityFiles(directory / "data")
     files.make_private()
     own = OwnIdentity(node.identity, files, ())
     await own.ensure()
     tls = own.tls
     gate = Gate(node, node.identity.authentication.authenticate)
-    settings = native or NativeDoorSettings(port=0)
-    native_door = NativeDoor(gate, settings, node_id="node-1", software="sealane/test", tls=tls)
+    native = native or NativeDoorSettings(port=0)
+    native_door = NativeDoor(gate, native, node_id="node-1", software="sealane/test", tls=tls)
     watched = Watched(lambda: True, list, lambda: (b"sealane_up 1\n", "text/plain"))
     http_door = HttpDoor(http or HttpDoorSettings(port=0), watched, tls=tls)
     try:

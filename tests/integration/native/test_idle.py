@@ -13,6 +13,8 @@ import msgspec
 import pytest
 import uvloop
 
+from sealane.node import NodeSettings
+from sealane.security.settings import QuotaSettings, SecuritySettings
 from sealane.wire import messages as wire
 from sealane.wire.frames import frame
 from tests.integration.native.conftest import eventually, running_node
@@ -57,7 +59,9 @@ def test_five_thousand_idle_connections_cost_little(
     enough_descriptors: None, loop_factory: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def idle() -> None:
-        async with running_node() as running:
+        quotas = QuotaSettings(connections_per_address_max=CONNECTIONS + 1)
+        settings = NodeSettings(security=SecuritySettings(quotas=quotas))
+        async with running_node(node_settings=settings) as running:
             host, port = running.address.rsplit(":", 1)
             loop = asyncio.get_running_loop()
             first = await loop.run_in_executor(None, come_in, host, int(port), 100)
