@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sealane.log import get_log
 
@@ -25,24 +26,35 @@ HANDSHAKE_BYTES_MAX = 16 << 10
 PIECE_BYTES = 16 << 10
 """Encrypted and decrypted at once, which is one TLS record. OpenSSL keeps buffers as large as the largest piece that
 they ever held, for as long as the connection lasts."""
+STRANGER_PIECE_BYTES = 4 << 10
+"""The same of what comes from someone who may still be a stranger."""
+STRANGER_BYTES = 32 << 10
+"""Whoever was heard for so long is none: that is twice what may come before the gate."""
 _RECORD_START = b"\x16\x03"
 """How a client that speaks TLS begins."""
+_HELLO_START = struct.Struct("!BHHBBH")
+"""A record's head and that of the hello in it: type, version, length; type, length in three bytes."""
 
 Inside = asyncio.BufferedProtocol | asyncio.Protocol
+Rest = Literal["more", "later", "none"]
+"""Of what comes: there is more now, there will be more, there is no more."""
 
 
 class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
     """Made by `TlsPorch` for each that comes. The protocol inside hears of it once the handshake is done."""
 
     __slots__ = (
+        "_answered",
         "_closing",
         "_deadline",
+        "_first",
         "_incoming",
         "_inside",
         "_make_inside",
         "_outgoing",
         "_porch",
         "_received_bytes",
+        "_taken_bytes",
         "_tls",
         "_transport",
     )
@@ -56,7 +68,13 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         self._tls: ssl.SSLObject | None = None
         """There from the first byte: who says nothing costs nothing."""
         self._deadline: asyncio.TimerHandle | None = None
+        self._first = b""
+        """What has come before there is enough to tell what it is."""
         self._received_bytes = 0
+        self._taken_bytes = 0
+        """What the protocol inside was given, counted as long as that matters."""
+        self._answered = False
+        """Whether the node has said something in the handshake."""
         self._closing = False
 
     # --- from the socket ----------------------------------------------------------------------------------------------
@@ -72,10 +90,14 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         if self._closing or self._transport is None:
             return
         received = self._porch.scratch[:nbytes]
-        if self._tls is None and not self._begin(received):
-            return
-        for start in range(0, nbytes, PIECE_BYTES):
-            count = self._incoming.write(received[start : start + PIECE_BYTES])
+        if self._tls is None:
+            if not self._begin(received):
+                return
+            if self._first:
+                self._incoming.write(self._first)
+        piece_bytes = PIECE_BYTES if self._taken_bytes > STRANGER_BYTES else STRANGER_PIECE_BYTES
+        for start in range(0, nbytes, piece_bytes):
+            count = self._incoming.write(received[start : start + piece_bytes])
             if self._inside is not None or self._shake_hands(count):
                 self._take_in()
             if self._closing:
@@ -105,10 +127,19 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
     # --- the handshake ------------------------------------------------------------------------------------------------
 
     def _begin(self, received: memoryview) -> bool:
-        if received[: len(_RECORD_START)] != _RECORD_START[: len(received)]:
+        """Look at how it begins before OpenSSL does, which takes memory for a hello of any length that is announced."""
+        start = self._first + bytes(received[: _HELLO_START.size])
+        if not start.startswith(_RECORD_START[: len(start)]):
             assert self._transport is not None
             self._transport.write(self._porch.word_to_plain_text)
             self._refuse("it does not speak TLS")
+            return False
+        if len(start) < _HELLO_START.size:
+            self._first = start
+            return False
+        _, _, record_bytes, _, more, hello_bytes = _HELLO_START.unpack_from(start)
+        if record_bytes < _HELLO_START.size or more or hello_bytes > HANDSHAKE_BYTES_MAX:
+            self._refuse("its hello is not one that a client would send")
             return False
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -122,7 +153,11 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
-            self._send()
+            if self._outgoing.pending:
+                self._send()
+                self._answered = True
+            elif self._answered:
+                self._porch.midway(self)
             if self._received_bytes > HANDSHAKE_BYTES_MAX:
                 self._refuse(f"its handshake is longer than {HANDSHAKE_BYTES_MAX:,} bytes")
             return False
@@ -172,26 +207,28 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _fill(self, inside: asyncio.BufferedProtocol) -> bool:
         """Whether the peer has said that nothing more comes."""
+        rest: Rest = "more"
+        while rest == "more" and not self._closing:
+            filled, rest = self._read_into(memoryview(inside.get_buffer(-1)))
+            if filled:
+                self._taken_bytes += filled
+                inside.buffer_updated(filled)
+        return rest == "none"
+
+    def _read_into(self, buffer: memoryview) -> tuple[int, Rest]:
+        """How much of the buffer is filled, and what there is beside that."""
         assert self._tls is not None
         read = self._tls.read
-        while not self._closing:
-            buffer = memoryview(inside.get_buffer(-1))
-            filled, room = 0, len(buffer)
-            try:
-                while filled < room:
-                    count = read(room - filled, buffer[filled:])
-                    if not count:
-                        break
-                    filled += cast(int, count)
-            except ssl.SSLWantReadError:
-                if filled:
-                    inside.buffer_updated(filled)
-                return False
-            if filled:
-                inside.buffer_updated(filled)
-            if filled < room:
-                return True
-        return False
+        filled, room = 0, len(buffer)
+        try:
+            while filled < room:
+                count = cast(int, read(room - filled, buffer[filled:]))
+                if not count:
+                    return filled, "none"
+                filled += count
+        except ssl.SSLWantReadError:
+            return filled, "later"
+        return filled, "more"
 
     def _hand_over(self, inside: asyncio.Protocol) -> bool:
         assert self._tls is not None
@@ -202,6 +239,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
                 return False
             if not data:
                 return True
+            self._taken_bytes += len(data)
             inside.data_received(data)
         return False
 

@@ -16,6 +16,9 @@ log = get_log("sealane.doors.tls")
 
 HANDSHAKE_SECONDS_MAX = 10.0
 """From the connection's first moment to the end of its TLS handshake: far more than any line takes."""
+MIDWAY_MAX = 64
+"""Clients that have shown a part of their certificate: OpenSSL takes 130 KiB for what they announce, so these are few.
+One more, and the first is cut off: who means well is done within a moment."""
 SCRATCH_BYTES = 256 << 10
 """Received at once, into the buffer that all connections of a door share."""
 
@@ -35,6 +38,9 @@ class TlsPorch:
         """Where they are counted by their address, as soon as there is a node."""
         self._waiting: dict[TlsConnection, str | None] = {}
         """With the address under which each is counted."""
+
+        self._midway: dict[TlsConnection, None] = {}
+        """Those whose certificate has come in part, the first in front."""
 
     def connection(self, make_inside: Callable[[], Inside]) -> TlsConnection:
         """The protocol of a new connection, for `create_server`; `make_inside` makes the door's own protocol, once the
@@ -69,9 +75,19 @@ class TlsPorch:
 
     def left(self, connection: TlsConnection) -> None:
         """It has come in, where its door counts it from now on, or gone away."""
+        self._midway.pop(connection, None)
         address = self._waiting.pop(connection, None)
         if address is not None and self.entrances is not None:
             self.entrances.departed(address)
+
+    def midway(self, connection: TlsConnection) -> None:
+        """A part of its certificate has come, and the rest has not."""
+        self._midway[connection] = None
+        if len(self._midway) > MIDWAY_MAX:
+            first = next(iter(self._midway))
+            self.refused("too many certificates come in pieces, and it was the first", first)
+            first.abort()
+            self._midway.pop(first)
 
     def _too_slow(self, connection: TlsConnection) -> None:
         self.refused("its handshake took too long", connection)

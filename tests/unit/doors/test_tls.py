@@ -9,7 +9,7 @@ import ssl
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from sealane.doors import tls_porch
 from sealane.doors.tls import NodeTls
 from sealane.doors.tls_connection import HANDSHAKE_BYTES_MAX, Inside
-from sealane.doors.tls_porch import TlsPorch
+from sealane.doors.tls_porch import MIDWAY_MAX, TlsPorch
 from sealane.security.ca.authority import Authority, Usage, Wish
 from sealane.security.ca.keys import new_key, private_pem
 
@@ -307,40 +307,97 @@ async def test_refused_what_only_begins_like_tls(tls: NodeTls, papers: Papers, g
         reader, writer = await door.connect(None)
         writer.write(garbage)
         writer.write_eof()
-        try:
+        with suppress(ConnectionError):
             await reader.read()
-        except ConnectionError:
-            """As good as a close."""
         await hang_up(writer)
         await until(lambda: not door.porch.waiting)
         assert door.made == []
         assert await echoed(door, papers.client(), b"x") == b"x"
 
 
-async def test_refused_a_handshake_that_is_longer_than_any_client_needs(tls: NodeTls, papers: Papers) -> None:
-    """A hello may have 128 KiB as far as OpenSSL is concerned, of each connection that never says more."""
+@pytest.mark.parametrize("hello_bytes", [HANDSHAKE_BYTES_MAX + 1, 100_000])
+async def test_refused_a_hello_that_is_announced_longer_than_any_client_needs(
+    tls: NodeTls, papers: Papers, hello_bytes: int
+) -> None:
+    """OpenSSL would take memory for all of it, up to 128 KiB, and wait."""
     async with opened(tls) as door:
         reader, writer = await door.connect(None)
-        hello = b"\x01" + (100_000).to_bytes(3) + b"\x03\x03" + bytes(100_000)
-        sent = 0
-        while sent < HANDSHAKE_BYTES_MAX - 4_000:
-            piece = hello[sent : sent + 4_000]
-            writer.write(struct.pack("!BHH", 22, 0x0301, len(piece)) + piece)
-            sent += len(piece)
-        await writer.drain()
-        assert not reader.at_eof()
-        assert door.porch.waiting == 1
-        writer.write(struct.pack("!BHH", 22, 0x0301, 8_000) + hello[sent : sent + 8_000])
-        try:
-            await reader.read()
-        except ConnectionError:
-            """As good as a close."""
+        writer.write(struct.pack("!BHH", 22, 0x0301, 500) + b"\x01" + hello_bytes.to_bytes(3) + b"\x03\x03")
+        assert await reader.read() == b""
         await hang_up(writer)
         assert door.porch.connections_refused == 1
         assert await echoed(door, papers.client(), b"x") == b"x"
 
 
-@pytest.mark.parametrize("beginning", [b"", b"\x16\x03\x01\x02\x00\x01\x00"], ids=["nothing", "half a hello"])
+async def test_refused_a_handshake_that_is_longer_than_any_client_needs(tls: NodeTls, papers: Papers) -> None:
+    """Such as one with a chain of certificates that goes on and on."""
+    certificate, key = papers.issue("anna", "client")
+    chain = certificate.with_name("chain.pem")
+    fits, longer = 10, 2 + HANDSHAKE_BYTES_MAX // len(ssl.PEM_cert_to_DER_cert(certificate.read_text()))
+    async with opened(tls) as door:
+        chain.write_text(fits * certificate.read_text())
+        assert await echoed(door, papers.client(chain, key), b"x") == b"x"
+        chain.write_text(longer * certificate.read_text())
+        await refusal(door, papers.client(chain, key))
+        assert door.porch.connections_refused == 1
+        assert len(door.made) == 1
+
+
+async def test_of_those_who_show_a_part_of_their_certificate_only_the_last_are_kept(
+    tls: NodeTls, papers: Papers
+) -> None:
+    """OpenSSL takes memory for all that they announce."""
+    context = papers.client(*papers.issue("anna", "client"))
+    async with opened(tls, waiting_max=2 * MIDWAY_MAX) as door:
+        halves = []
+        for _ in range(MIDWAY_MAX + 1):
+            reader, writer, last = await all_but_the_last_word(door, context)
+            writer.write(last[: len(last) // 2])
+            halves.append((reader, writer))
+        with suppress(ConnectionError):
+            assert await halves[0][0].read() == b""
+        assert door.porch.connections_refused == 1
+        assert door.porch.waiting == MIDWAY_MAX
+        assert await echoed(door, context, b"x") == b"x"
+        for _, writer in halves:
+            writer.transport.abort()
+
+
+async def all_but_the_last_word(
+    door: Door, context: ssl.SSLContext
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
+    """A handshake, and what is left to say in it."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    reader, writer = await door.connect(None)
+    await shake_hands(client, incoming, outgoing, reader, writer)
+    return reader, writer, outgoing.read()
+
+
+async def shake_hands(
+    client: ssl.SSLObject,
+    incoming: ssl.MemoryBIO,
+    outgoing: ssl.MemoryBIO,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    """The handshake byte by byte, but for the client's last word, which stays in `outgoing`."""
+    while True:
+        try:
+            client.do_handshake()
+            return
+        except ssl.SSLWantReadError:
+            for byte in outgoing.read():
+                writer.write(bytes([byte]))
+                await writer.drain()
+            incoming.write(await reader.read(65_536))
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [b"", b"\x16\x03\x01\x02", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+    ids=["nothing", "a few bytes", "half a hello"],
+)
 async def test_refused_a_handshake_that_takes_too_long(
     tls: NodeTls, papers: Papers, monkeypatch: pytest.MonkeyPatch, beginning: bytes
 ) -> None:
@@ -349,10 +406,8 @@ async def test_refused_a_handshake_that_takes_too_long(
         inside, inside_writer = await door.connect(papers.client())
         reader, writer = await door.connect(None)
         writer.write(beginning)
-        try:
+        with suppress(ConnectionError):
             assert await reader.read() == b""
-        except ConnectionError:
-            """As good as a close."""
         await hang_up(writer)
         assert door.porch.connections_refused == 1
 
@@ -377,22 +432,14 @@ async def test_refused_what_was_changed_on_its_way(tls: NodeTls, papers: Papers)
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = papers.client().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
         reader, writer = await door.connect(None)
-        while True:
-            try:
-                client.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                writer.write(outgoing.read())
-                incoming.write(await reader.read(65_536))
+        await shake_hands(client, incoming, outgoing, reader, writer)
         writer.write(outgoing.read())
         client.write(b"pay 10 to anna")
         record = bytearray(outgoing.read())
         record[-1] ^= 1
         writer.write(record)
-        try:
+        with suppress(ConnectionError):
             while await reader.read(65_536):
                 """An alert, and the end."""
-        except ConnectionError:
-            """As good as a close."""
         await hang_up(writer)
         assert await echoed(door, papers.client(), b"x") == b"x"
