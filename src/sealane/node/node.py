@@ -44,6 +44,7 @@ from sealane.node.redrive import RedriveOrder, RedriveReport, RedriveWish, redri
 from sealane.node.registry import TopicRegistry
 from sealane.node.retention import Retention
 from sealane.node.settings import NodeSettings
+from sealane.node.shredding import Shredding
 from sealane.node.starts import Start, check_start, offset_of
 from sealane.node.supervision import Supervisor
 from sealane.node.surroundings import Surroundings
@@ -85,6 +86,7 @@ class Node:
             self.measures,
         )
         self._retention = Retention(self)
+        self.shredding = Shredding(self._registry, engine)
         self.certificates = CertificateWatch(
             self.identity.authorities, settings.security.certificates.renew_days, surroundings.clock, self.supervisor
         )
@@ -110,6 +112,7 @@ class Node:
         engine.watch.failed = node.supervisor.stop
         engine.watch.committed = node.measures.group_committed
         await node._registry.load()
+        await node.shredding.resume()
         await node.exchanges.load()
         await node.identity.load()
         node.identity.grants.changed.append(lambda: cut_off_forbidden(node))

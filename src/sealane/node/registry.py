@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -54,6 +55,7 @@ class TopicRegistry:
         self._catalogue = Catalogue(engine)
         self._read_ahead = ReadAhead()
         self._finishing: set[asyncio.Task[Any]] = set()
+        self._closed_domains: set[str] = set()
 
     async def load(self) -> None:
         """Own what the catalogue lists."""
@@ -113,6 +115,22 @@ class TopicRegistry:
                 await owner.engine.drop(owner.key)
             log.info("a topic was deleted", topic=topic.full_name)
 
+    @asynccontextmanager
+    async def without(self, domain: str) -> AsyncIterator[int]:
+        """Delete every topic of a domain, and let none be made there until the block ends. Gives their number."""
+        self._closed_domains.add(domain)
+        try:
+            if self._finishing:
+                # One that was begun before is deleted with the others.
+                await asyncio.wait(list(self._finishing))
+            topics = [topic for topic in self.running.values() if topic.domain == domain]
+            for topic in topics:
+                with suppress(TopicNotFound):
+                    await self._whole(self._delete(topic))
+            yield len(topics)
+        finally:
+            self._closed_domains.discard(domain)
+
     def get(self, name: str) -> Topic:
         full_name = "/".join(split_topic(name))
         found = self.running.get(full_name)
@@ -171,6 +189,8 @@ class TopicRegistry:
             self._supervisor.crashed("topic change", error)
 
     async def _create(self, domain: str, name: str, config: TopicConfig) -> Topic:
+        if domain in self._closed_domains:
+            raise TopicNotFound(f"{domain}/{name}", "its domain is being destroyed; try again in a moment")
         incarnation = int.from_bytes(self._surroundings.entropy(4), "big") >> 1
         record = TopicRecord(config, incarnation)
         version = await self._catalogue.add_topic(domain, name, record)

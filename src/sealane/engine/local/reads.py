@@ -15,6 +15,7 @@ from sealane.engine.local.recovery import Quarantined
 from sealane.engine.local.runner import Runner
 from sealane.errors import CorruptData
 from sealane.log import get_log
+from sealane.security.keys import KeyDestroyed
 from sealane.security.sealing import Sealer
 
 _log = get_log("sealane.engine")
@@ -83,27 +84,36 @@ class Reads:
         rows: list[Row],
         read: Callable[[Sources, Sealer, PartitionKey, Row], list[R]],
     ) -> list[R]:
-        """What the rows hold; those that turn out to be damaged are quarantined and left out."""
+        """What the rows hold; those that turn out to be damaged are quarantined and left out. So are those whose key
+        was destroyed, which is no damage: they are forgotten.
+        """
 
-        def work() -> tuple[list[R], list[tuple[Row, str]]]:
+        def work() -> tuple[list[R], list[tuple[Row, str]], list[Row]]:
             found: list[R] = []
             damaged: list[tuple[Row, str]] = []
+            shredded: list[Row] = []
             for row in rows:
                 try:
                     found.extend(read(self._sources, self._sealer, logs.key, row))
+                except KeyDestroyed:
+                    shredded.append(row)
                 except CorruptData as error:
                     damaged.append((row, str(error)))
                 except OSError as error:
                     if error.errno != errno.EIO:
                         raise
                     damaged.append((row, "the disk cannot read it"))
-            return found, damaged
+            return found, damaged, shredded
 
         self._sources.pin(rows)
         try:
-            found, damaged = await self._runner.run(work)
+            found, damaged, shredded = await self._runner.run(work)
             for row, reason in damaged:
                 self._quarantine(logs, kind, row, reason)
+            for row in shredded:
+                logs.log(kind).remove(row.base, row.file)
+            if shredded:
+                _log.info("what was stored is unreadable, as its key was destroyed", partition=str(logs.key))
         finally:
             self._sources.unpin(rows)
         return found
