@@ -133,7 +133,8 @@ class OwnIdentity:
         if self._admin is not None and self._is_good(self._admin):
             return
         roles = None if account is not None else {ADMIN_ROLE}
-        issued = await self._authorities.issue(ADMIN_ACCOUNT, roles=roles)
+        old = None if self._admin is None else self._admin.certificate
+        issued = await self._authorities.issue(ADMIN_ACCOUNT, roles=roles, replaces=old)
         self._admin = Profile("", ca=issued.ca, certificate=issued.certificate, key=issued.key, name=ADMIN_ACCOUNT)
         self._write_admin()
         log.info("the administrator has a new certificate", serial=issued.serial, ends=said(issued.not_after_us))

@@ -16,7 +16,7 @@ from sealane.security.ca.issued import AuthorityInfo, Issued
 from sealane.security.ca.issuing import Issuing
 from sealane.security.ca.ledger import Ledger
 from sealane.security.ca.moments import DAY_US, said
-from sealane.security.ca.names import check_common_name, host_names
+from sealane.security.ca.names import check_common_name, fingerprint_of, host_names
 from sealane.security.ca.own_authorities import OwnAuthorities
 from sealane.security.ca.presented import identify
 from sealane.security.ca.records import ROOT, CertificateRecord, Reason, authority_of_domain
@@ -103,11 +103,12 @@ class Authorities:
         days: float | None = None,
         csr: str | None = None,
         roles: Iterable[str] | None = None,
+        replaces: str | None = None,
     ) -> Issued:
         """A certificate for an account, which is made if there is none, or for a server that is reached by `names`.
 
-        It is valid for `days`, or until its authority ends. With a request (`csr`, PEM) no key is made. A server's
-        newest certificate replaces those before it.
+        It is valid for `days`, or until its authority ends. With a request (`csr`, PEM) no key is made. It `replaces`
+        another one (PEM) of the same holder, if that was issued here; a server's newest replaces those before it.
         """
         check_common_name(name)
         wanted = None if roles is None else frozenset(roles)
@@ -126,6 +127,8 @@ class Authorities:
             if usage == "client":
                 await self._accounts.ensure(name, domain=domain, roles=wanted)
             await self._keep(record)
+            if replaces is not None:
+                await self._replace(self.ledger.by_fingerprint(fingerprint_of(replaces)), record)
         return issued
 
     def _domain(self, name: str, roles: frozenset[str] | None) -> str:
@@ -151,9 +154,15 @@ class Authorities:
         await self.ledger.put(record)
         if record.usage == "server":
             for older in self.ledger.of(record.name):
-                if older.usage == "server" and older.serial != record.serial and older.replaced_by is None:
-                    await self.ledger.put(msgspec.structs.replace(older, replaced_by=record.serial))
+                await self._replace(older, record)
             self.tell_changed()
+
+    async def _replace(self, old: CertificateRecord | None, new: CertificateRecord) -> None:
+        """Note that nobody has to renew the old one any more. Nothing happens if it is somebody else's."""
+        if old is None or old.serial == new.serial or old.replaced_by is not None:
+            return
+        if (old.name, old.usage) == (new.name, new.usage):
+            await self.ledger.put(msgspec.structs.replace(old, replaced_by=new.serial))
 
     # --- renewing -----------------------------------------------------------------------------------------------------
 
@@ -184,7 +193,7 @@ class Authorities:
             if old.usage == "client":
                 await self._accounts.ensure(old.name, domain=domain)
             await self._keep(record)
-            await self.ledger.put(msgspec.structs.replace(old, replaced_by=record.serial))
+            await self._replace(self.ledger.get(old.serial), record)
         if revoke:
             await self.revoke(old.serial, "superseded")
         return issued

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from sealane.errors import InvalidArgument, InvalidName
@@ -76,3 +77,11 @@ def serial_text(serial: int) -> str:
 def fingerprint(der: bytes) -> str:
     """SHA-256 of a certificate in hex: what its holder is known by as a client."""
     return hashlib.sha256(der).hexdigest()
+
+
+def fingerprint_of(pem: str) -> str:
+    """The same of a certificate in PEM; empty for what is none, which is no certificate's."""
+    try:
+        return fingerprint(x509.load_pem_x509_certificate(pem.encode()).public_bytes(Encoding.DER))
+    except ValueError:
+        return ""

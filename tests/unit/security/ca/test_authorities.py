@@ -187,6 +187,16 @@ async def test_a_servers_newest_certificate_replaces_those_before_it() -> None:
     assert told == ["changed"] * 2
 
 
+async def test_a_certificate_in_the_place_of_another_one_leaves_nothing_to_renew() -> None:
+    at = await office()
+    old, other = await at.authorities.issue("anna", days=10), await at.authorities.issue("bert", days=10)
+    new = await at.authorities.issue("anna", replaces=old.certificate)
+    await at.authorities.issue("carl", replaces=other.certificate)
+    await at.authorities.issue("carl", replaces="no certificate")
+    assert at.authorities.ledger.find(old.serial)[0].replaced_by == new.serial
+    assert [each.name for each in at.authorities.expiring(30)] == ["bert"], "nobody replaces what is another one's"
+
+
 async def test_what_ends_soon_is_listed_unless_it_was_renewed() -> None:
     at = await office()
     await at.authorities.issue("anna", days=20)
