@@ -57,11 +57,12 @@ class Asking:
     def allow(self, action: Action, name: str, *, of_system: bool = False) -> str:
         """The full name, if the principal may do this to it. `of_system`: to what is the system's too."""
         domain, bare = split_topic(name, self.principal.domain)
-        if action != "consume" and not of_system and (bare.startswith("_") or domain.startswith("_")):
-            self._check_names(domain, bare)  # The system's names are for reading.
+        of_system = of_system or action == "consume"  # The system's names are for reading.
+        if not of_system and (bare.startswith("_") or domain.startswith("_")):
+            self._check_names(domain, bare, of_system=False)
         full_name = f"{domain}/{bare}"
         if not self.may(action, full_name):
-            self._check_names(domain, bare)  # What cannot be a name is no matter of grants.
+            self._check_names(domain, bare, of_system=of_system)  # What cannot be a name is no matter of grants.
             self.authorise(action, full_name)
         return full_name
 
@@ -71,9 +72,9 @@ class Asking:
         if not self._node.identity.grants.of(self.principal):
             self.authorise("publish", f"{self.principal.domain}/*")
 
-    def _check_names(self, domain: str, bare: str) -> None:
-        check_name("domain", domain, self.limits)
-        check_name("topic", bare, self.limits)
+    def _check_names(self, domain: str, bare: str, *, of_system: bool) -> None:
+        check_name("domain", domain, self.limits, system=of_system)
+        check_name("topic", bare, self.limits, system=of_system)
 
     # --- what is written down -----------------------------------------------------------------------------------------
 
