@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from sealane.cli.connecting import DEFAULT_DATA, ask, find_node
+from sealane.cli.connecting import DEFAULT_DATA, ask
 
 if TYPE_CHECKING:
     from sealane.client import Lane
@@ -45,8 +45,8 @@ def _names(ctx: Any, incomplete: str, names: Callable[[Lane], Awaitable[list[str
 
     try:
         # A profile that cannot be read, a node that is not there: completion is no place to say so.
-        url = find_node(ctx.params.get("url"), ctx.params.get("data") or DEFAULT_DATA)
-        found = ask(url, DEFAULT_DATA, within, seconds=COMPLETION_SECONDS)
+        data = ctx.params.get("data") or DEFAULT_DATA
+        found = ask(ctx.params.get("url"), data, within, seconds=COMPLETION_SECONDS)
     except (Exception, SystemExit):
         return []
     bare = [name.removeprefix("default/") for name in found]

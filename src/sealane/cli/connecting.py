@@ -6,12 +6,13 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from sealane.cli.choosing import chosen_profile
 from sealane.cli.group import EXIT_INTERRUPTED
-from sealane.errors import InvalidArgument, Unavailable
+from sealane.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from sealane.client import Lane
@@ -23,96 +24,66 @@ CONNECT_SECONDS = 5.0
 """How long a command looks for an answer; a person waits for it."""
 
 
-def find_node(url: str | None, data: Path) -> str:
-    """Where the node is: `url`, then `SEALANE_URL`, then the data directory, then the user's profile.
-
-    Raises `Unavailable` with what to do when none of them tells.
-    """
-    given = url or os.environ.get("SEALANE_URL")
-    if given:
-        return given
-    here = _in_data_directory(data)
-    if here.url is not None:
-        return here.url
-    profiled = _in_profile()
-    if profiled is not None:
-        return profiled
-    raise Unavailable(f"{here.problem}: start one with `sealane up --insecure`, or give --url")
-
-
 def node_of(data: Path) -> str:
     """Where the node is that runs on this data directory. Raises `Unavailable` if none does."""
-    here = _in_data_directory(data)
-    if here.url is None:
-        raise Unavailable(here.problem)
-    return here.url
+    from sealane.client.finding import running_node, url_of
 
-
-class _Found(NamedTuple):
-    """What a data directory tells of its node."""
-
-    url: str | None = None
-    problem: str = "no node found"
-
-
-def _in_data_directory(data: Path) -> _Found:
-    from sealane.server.notices import read_node_notice
-
-    notice = read_node_notice(data)
-    if notice is None:
-        return _Found()
-    if not _is_running(notice.pid):
-        return _Found(problem=f"no node found (that of {str(data)!r}, process {notice.pid}, has ended)")
-    address = notice.doors.get("native")
-    if address is None:
-        return _Found(problem=f"no node found (that of {str(data)!r} has no native door)")
-    return _Found(f"{'sealane' if notice.insecure else 'sealanes'}://{address}")
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def profile_path() -> Path:
-    home = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path.home() / ".config") / "sealane" / "profile.yaml"
-
-
-def _in_profile() -> str | None:
-    path = profile_path()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    try:
-        import yaml
-    except ImportError:
-        raise Unavailable(f"{path} needs PyYAML to be read: pip install pyyaml, or give --url") from None
-    try:
-        profile = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidArgument(str(path), f"is not YAML: {error}") from None
-    url = profile.get("url") if isinstance(profile, dict) else None
-    if not isinstance(url, str):
-        raise InvalidArgument(str(path), "has no `url:`, such as `url: sealane://127.0.0.1:7070`")
+    notice = running_node(data)
+    url = None if notice is None else url_of(notice)
+    if url is None:
+        raise Unavailable(f"no node with a native door runs on {str(data)!r}")
     return url
 
 
-def ask(url: str | None, data: Path, work: Callable[[Lane], Awaitable[T]], *, seconds: float = CONNECT_SECONDS) -> T:
-    """Do the work on a lane to the node that is meant; it has `seconds` to answer at all."""
-    return run(_on_a_lane(find_node(url, data), work, seconds))
+def ask(
+    url: str | None,
+    data: Path,
+    work: Callable[[Lane], Awaitable[T]],
+    *,
+    seconds: float = CONNECT_SECONDS,
+    offline: bool = False,
+) -> T:
+    """Do the work on a lane to the node that is meant; it has `seconds` to answer at all.
+
+    With `offline` it need not run: if nothing says otherwise, and no node runs on the data directory, that is opened
+    here, and made if it is missing. For administration, which has to begin before the first start.
+    """
+    profile = chosen_profile()
+    if offline and url is None and profile is None and _is_nobodys(data):
+        return run(_in_this_process(data, work))
+    try:
+        return run(_on_a_lane(url, profile, data, work, seconds))
+    except Unauthenticated as error:
+        error.add_note("show something else by --profile, SEALANE_API_KEY or SEALANE_TOKEN, or use `sealane login`")
+        raise
 
 
-async def _on_a_lane(url: str, work: Callable[[Lane], Awaitable[T]], seconds: float) -> T:
+async def _on_a_lane(
+    url: str | None, profile: str | None, data: Path, work: Callable[[Lane], Awaitable[T]], seconds: float
+) -> T:
     import sealane
 
-    async with sealane.connect(url, connect_timeout=seconds) as lane:
+    async with sealane.connect(url, profile=profile, data=data, connect_timeout=seconds) as lane:
+        return await work(lane)
+
+
+def _is_nobodys(data: Path) -> bool:
+    """Whether no node runs there, and none elsewhere is meant."""
+    from sealane.client.finding import running_node
+    from sealane.client.user_profiles import UserProfiles
+
+    if os.environ.get("SEALANE_URL") or running_node(data) is not None:
+        return False
+    return data.is_dir() or data != DEFAULT_DATA or UserProfiles().default is None
+
+
+async def _in_this_process(data: Path, work: Callable[[Lane], Awaitable[T]]) -> T:
+    import sealane
+    from sealane.server.loading import load
+
+    settings = load().settings
+    typer.echo(f"no node runs on {str(data)!r}: it is opened here", err=True)
+    async with sealane.embedded(data, settings=settings.node, storage=settings.storage) as lane:
         return await work(lane)
 
 

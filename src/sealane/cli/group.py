@@ -15,6 +15,7 @@ from sealane.errors import (
     InvalidSettings,
     SealaneError,
     Unauthenticated,
+    UntrustedNode,
 )
 
 EXIT_FAILED = 1
@@ -22,12 +23,12 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 """It was asked in a way that cannot be meant; the parser itself uses this one too."""
 EXIT_CREDENTIAL = 3
-"""The node does not know who is asking, or may not do it for them."""
+"""The node does not know who is asking, or may not do it for them; or it is not known whether it is the node."""
 EXIT_INTERRUPTED = 130
 """Ctrl-C, as shells number it."""
 
 BAD_USAGE = (InvalidArgument, InvalidName, FilterError)
-REFUSED_CREDENTIAL = (Unauthenticated, Forbidden)
+REFUSED_CREDENTIAL = (Unauthenticated, Forbidden, UntrustedNode)
 
 
 class SealaneGroup(TyperGroup):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperCommand
 
+from sealane.cli.choosing import offer_profile
 from sealane.cli.group import SealaneGroup
 
 
@@ -29,6 +30,7 @@ class Later(NamedTuple):
         found._add_completion = False
         command = typer.main.get_command(found)
         command.name = self.name
+        offer_profile(command)
         return command
 
 

@@ -58,7 +58,7 @@ class LinkUser(Protocol):
 
 
 class Link(asyncio.BufferedProtocol):
-    """Made by `open_link`. After the loss of the connection everything fails at once; nothing is tried again here."""
+    """Opened by `open_link`. After the loss of the connection everything fails at once; nothing is tried again here."""
 
     def __init__(self, address: Address, hello: Hello, shown: Shown, scratch: memoryview, user: LinkUser) -> None:
         self.address = address
@@ -68,6 +68,8 @@ class Link(asyncio.BufferedProtocol):
         self.paused = False
         """Whether so much waits to be sent that publishers should wait too."""
         self.error: SealaneError | None = None
+        self.cause: Exception | None = None
+        """What the transport said when it was lost, if it said something."""
         self._hello = msgspec.structs.replace(hello, credentials=shown.credentials)
         self._shown = shown
         self._signer: Signer | None = None
@@ -238,6 +240,7 @@ class Link(asyncio.BufferedProtocol):
         return False  # The transport closes itself, and `connection_lost` tells the rest.
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.cause = error
         if self.error is None:
             self.error = self._lost(f": {error}" if error is not None else ", closed by the node")
         self._end()
@@ -288,7 +291,7 @@ class Link(asyncio.BufferedProtocol):
             self._user.draining(self)
             return
         if goodbye.code in CODES:
-            self.error = error_of(goodbye.code, goodbye.text, {})
+            self.error = error_of(goodbye.code, goodbye.text, goodbye.fields)
         elif self.welcome is None:
             self.error = ProtocolError(goodbye.code, goodbye.text)
         else:
@@ -344,17 +347,3 @@ class Link(asyncio.BufferedProtocol):
         if not self.closed.done():
             self.closed.set_result(None)
         self._user.lost(self, error)
-
-
-async def open_link(address: Address, hello: Hello, shown: Shown, scratch: memoryview, user: LinkUser) -> Link:
-    """A link whose handshake is done. Raises `OSError`, or what the node said instead of `Welcome`."""
-    loop = asyncio.get_running_loop()
-    _, link = await loop.create_connection(
-        lambda: Link(address, hello, shown, scratch, user), address.host, address.port
-    )
-    try:
-        await link.welcomed
-    except BaseException:
-        link.abort()
-        raise
-    return link

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from sealane.client.remote.addresses import Address, resolve
+from sealane.client.remote.addresses import Address, Endpoint, resolve
 from sealane.client.remote.credentials import Credentials
-from sealane.client.remote.link import Link, open_link
+from sealane.client.remote.link import Link
+from sealane.client.remote.opening import open_link
 from sealane.client.remote.racing import first_to_answer
-from sealane.errors import Closed, SealaneError, Unavailable
+from sealane.client.remote.tls import ClientTls
+from sealane.errors import Closed, SealaneError, TooManyConnections, Unavailable
 from sealane.log import get_log
 from sealane.wire.messages import Deliver, Ended, Hello, Revoke, Welcome
 
@@ -57,12 +59,14 @@ class ReconnectingLink:
         credentials: Credentials,
         scratch: memoryview,
         entropy: Callable[[int], bytes],
+        tls: ClientTls | None = None,
     ) -> None:
         self._addresses = addresses
         self._hello = hello
         self._credentials = credentials
         self._scratch = scratch
         self._entropy = entropy
+        self._tls = tls
         self.current: Link | None = None
         """The link on which new things begin."""
         self.links: dict[int, Link] = {}
@@ -73,6 +77,8 @@ class ReconnectingLink:
         self.welcome: Welcome | None = None
         self.trouble: str | None = None
         """Why there is no link at the moment."""
+        self.crowded: TooManyConnections | None = None
+        """There if the last that was heard of a node is that it takes no more."""
         self._generation = 0
         self._task: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[Link]] = []
@@ -116,7 +122,7 @@ class ReconnectingLink:
             except Unavailable as error:
                 if not failures:
                     log.info("no node can be reached", cause=str(error))
-                self.trouble = str(error)
+                self.trouble, self.crowded = str(error), error if isinstance(error, TooManyConnections) else None
                 failures += 1
             except SealaneError as error:
                 self._refused(error)
@@ -133,14 +139,17 @@ class ReconnectingLink:
             await asyncio.sleep(self._pause_seconds(failures))
 
     async def _attempt(self) -> Link:
-        addresses, problems = await resolve(self._addresses, self._entropy)
+        endpoints, problems = await resolve(self._addresses, self._entropy)
         try:
-            return await first_to_answer(addresses, self._open)
+            return await first_to_answer(endpoints, self._open)
+        except TooManyConnections:
+            raise
         except Unavailable as error:
-            raise Unavailable("; ".join([*problems, str(error)] if addresses else problems)) from None
+            raise Unavailable("; ".join([*problems, str(error)] if endpoints else problems)) from None
 
-    async def _open(self, address: Address) -> Link:
-        return await open_link(address, self._hello, self._credentials.show(), self._scratch, self)
+    async def _open(self, endpoint: Endpoint) -> Link:
+        link = Link(endpoint.address, self._hello, self._credentials.show(), self._scratch, self)
+        return await open_link(link, endpoint, self._tls)
 
     def _pause_seconds(self, failures: int) -> float:
         longest = min(BACK_OFF_SECONDS_MIN * 2.0 ** min(failures, 16), BACK_OFF_SECONDS_MAX)
@@ -157,6 +166,7 @@ class ReconnectingLink:
         link.generation = self._generation
         self.links[link.generation] = link
         self.current, self.welcome, self.trouble = link, link.welcome, None
+        self.crowded = None
         if link.generation > 1:
             log.info("connected again", address=str(link.address), generation=link.generation)
         for user in list(self.users):

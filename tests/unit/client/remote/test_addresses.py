@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sealane.client.remote.addresses import PORT_MAX, Address, parse_urls, resolve
+from sealane.client.remote.addresses import PORT_MAX, Address, Endpoint, is_loopback, parse_urls, resolve
 from sealane.errors import InvalidArgument
 
 
@@ -25,7 +25,28 @@ from sealane.errors import InvalidArgument
     ],
 )
 def test_a_url_names_hosts_and_ports(urls: str | list[str], addresses: list[tuple[str, int]]) -> None:
-    assert [tuple(address) for address in parse_urls(urls)] == addresses
+    assert [tuple(address) for address in parse_urls(urls).addresses] == addresses
+    assert not parse_urls(urls).tls
+
+
+def test_sealanes_asks_for_tls_and_reads_as_it_is_written() -> None:
+    nodes = parse_urls(["sealanes://a:7071,b", "sealanes://[::1]"])
+
+    assert nodes.tls
+    assert nodes.url == "sealanes://a:7071,b:7070,[::1]:7070"
+    assert parse_urls(nodes.url) == nodes
+
+
+def test_plain_text_and_tls_in_one_lane_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="cannot be mixed"):
+        parse_urls(["sealanes://a", "sealane://b"])
+
+
+@pytest.mark.parametrize(
+    ("host", "stays_here"), [("localhost", True), ("127.8.8.8", True), ("::1", True), ("10.0.0.1", False), ("a", False)]
+)
+def test_what_stays_on_this_machine_is_known(host: str, stays_here: bool) -> None:
+    assert is_loopback(host) is stays_here
 
 
 @pytest.mark.parametrize(
@@ -46,7 +67,7 @@ def test_a_url_names_hosts_and_ports(urls: str | list[str], addresses: list[tupl
         ("sealane://::1", "IPv6 goes in brackets"),
         ("sealane://[::g]", "not an IPv6 address"),
         ("sealane://a b", "not a host"),
-        ("sealanes://a", "identities"),
+        ("sealanes://a b", "not a host"),
     ],
 )
 def test_what_is_no_url_is_refused_with_what_to_write(url: str, told: str) -> None:
@@ -55,9 +76,10 @@ def test_what_is_no_url_is_refused_with_what_to_write(url: str, told: str) -> No
     assert told in str(refused.value)
 
 
-def test_a_password_in_a_url_is_not_repeated() -> None:
+@pytest.mark.parametrize("url", ["sealane://me:secret@host", "sealanes://me:secret@host", "me:secret@host"])
+def test_a_password_in_a_url_is_not_repeated(url: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        parse_urls("sealane://me:secret@host")
+        parse_urls(url)
     assert "secret" not in str(refused.value)
 
 
@@ -75,15 +97,15 @@ def test_an_address_reads_as_it_is_written() -> None:
 async def test_a_name_becomes_all_of_its_addresses_each_once() -> None:
     found, problems = await resolve([Address("localhost", 7070), Address("127.0.0.1", 7070)], os.urandom)
 
-    assert found.count(Address("127.0.0.1", 7070)) == 1
-    assert {address.host for address in found} <= {"127.0.0.1", "::1"}
+    assert [endpoint.address for endpoint in found].count(Address("127.0.0.1", 7070)) == 1
+    assert {endpoint.address.host for endpoint in found} <= {"127.0.0.1", "::1"}
     assert problems == []
 
 
 async def test_a_name_that_nobody_knows_is_a_problem_beside_the_addresses_that_are_known() -> None:
     found, problems = await resolve([Address("nobody.invalid", 7070), Address("127.0.0.1", 7071)], os.urandom)
 
-    assert found == [Address("127.0.0.1", 7071)]
+    assert found == [Endpoint(Address("127.0.0.1", 7071), "127.0.0.1")]
     assert len(problems) == 1
     assert "nobody.invalid:7070: the name cannot be resolved" in problems[0]
 
@@ -92,4 +114,4 @@ async def test_the_order_is_random() -> None:
     addresses = [Address("127.0.0.1", port) for port in range(1, 30)]
     orders = {tuple((await resolve(addresses, os.urandom))[0]) for _ in range(3)}
     assert len(orders) == 3
-    assert all(sorted(order) == addresses for order in orders)
+    assert all(sorted(endpoint.address for endpoint in order) == addresses for order in orders)
