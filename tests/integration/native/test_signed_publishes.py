@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -262,6 +263,54 @@ async def test_a_revoked_key_is_cut_off_while_it_is_inside(node: NativeNode, key
         node, ApiKey(key, SURROUNDINGS.clock, SURROUNDINGS.entropy).show().credentials
     )
     await eventually(lambda: len(node.node.entrances) == 0)
+
+
+async def test_an_expired_key_is_cut_off_while_it_is_inside(node: NativeNode) -> None:
+    soon = node.node.surroundings.clock() + 300_000
+    _, text = await node.node.identity.api_keys.create("billing", expires_us=soon)
+    peer, _ = await entered(node, text)
+    assert (await peer.hear(wire.Goodbye)).code == "unauthenticated"
+    await peer.close()
+
+
+async def test_users_and_tokens_come_in_by_the_same_door(node: NativeNode) -> None:
+    await node.node.identity.users.create("anna", "correct horse")
+    async with sealane.connect(node.url, user="anna", password="correct horse") as lane:
+        await lane.publish("orders", b"x")
+        issued = await lane.administer("token.issue")
+    async with sealane.connect(node.url, token=issued["token"]) as lane:
+        await lane.publish("orders", b"x")
+    with pytest.raises(sealane.Unauthenticated):
+        async with sealane.connect(node.url, user="anna", password="wrong password"):
+            pass
+    assert await stored(node) == 2
+
+
+async def test_no_secret_is_in_a_log_or_an_error(node: NativeNode, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret, password = key.split("_", 2)[2], "canary horse"
+    await node.node.identity.users.create("anna", password)
+    told: list[str] = []
+    for options in (
+        {"key": key},
+        {"key": key[:-4] + "AAAA"},
+        {"user": "anna", "password": password},
+        {"user": "bert", "password": password},
+        {"token": "canary.canary.canary"},
+    ):
+        try:
+            async with sealane.connect(node.url, **options) as lane:  # type: ignore[arg-type]
+                await lane.publish("orders", b"x")
+        except sealane.SealaneError as error:
+            told.append(f"{error!r} {error} {vars(error)}")
+    peer, signer = await entered(node, key)
+    told.append(repr(signer))
+    peer.say(wire.Publish(1, "orders"), BATCH)
+    await expect_cut_off(peer, "it has none")
+    assert len(told) == 4
+    for canary in (secret[:-4], "canary"):
+        assert canary not in "\n".join(told)
+        assert canary not in caplog.text
 
 
 async def test_a_narrowed_key_may_do_no_more_than_it_says(node: NativeNode) -> None:
