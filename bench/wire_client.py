@@ -44,7 +44,7 @@ BLOCKING_WORKS: dict[str, Callable[[sealane.SyncLane, Order], Result]] = {
 
 def command(work: str, order: Order) -> list[str]:
     """The command line of such a process."""
-    options = ("topic", "subscription", "start", "per_second", "connections")
+    options = ("topic", "subscription", "start", "per_second", "connections", "profile", "seal_for", "open_with")
     flags = [f"--{name.replace('_', '-')}={getattr(order, name)}" for name in options]
     return module("bench.wire_client", work, order.url, order.count, order.batch, order.size, *flags)
 
@@ -52,7 +52,7 @@ def command(work: str, order: Order) -> list[str]:
 async def run(work: str, order: Order) -> Result:
     if work in CONNECTING_WORKS:
         return await CONNECTING_WORKS[work](order)
-    async with sealane.connect(order.url) as lane:
+    async with sealane.connect(order.url, profile=order.profile or None) as lane:
         return await WORKS[work](lane, order)
 
 
@@ -68,6 +68,8 @@ def main() -> None:
     parser.add_argument("--start", choices=("earliest", "latest"), default=Order.start)
     parser.add_argument("--per-second", type=int, default=Order.per_second)
     parser.add_argument("--connections", type=int, default=Order.connections)
+    for name in ("--profile", "--seal-for", "--open-with"):
+        parser.add_argument(name, default="")
     given = vars(parser.parse_args())
     work = given.pop("work")
     order = Order(**given)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import sealane
 from bench.clients.order import Order, Result, done, wait_for_the_start
 from bench.pacing import at_a_pace
 from sealane.client.consumer import BatchConsumption
+from sealane.security.envelopes import PrivateKey
 
 BATCHES_IN_FLIGHT = 4
 SMALL_BATCHES_IN_FLIGHT = 16
@@ -28,7 +30,7 @@ async def publish_many(lane: sealane.Lane, order: Order) -> Result:
 
     async def publish() -> None:
         try:
-            await lane.publish_many(order.topic, payloads)
+            await lane.publish_many(order.topic, payloads, seal_for=order.seal_for or None)
         finally:
             room.release()
 
@@ -56,6 +58,8 @@ async def consume_batches(lane: sealane.Lane, order: Order) -> Result:
         begun_ns = wait_for_the_start()
         async for messages in batches:
             received += len(messages)
+            if order.open_with:
+                messages.payloads()  # Opened when they are looked at.
             await messages.ack(confirm=received == order.count)
             if received == order.count:
                 break
@@ -120,4 +124,7 @@ async def consume_broadcast(order: Order) -> Result:
 
 def _consuming(lane: sealane.Lane, order: Order) -> BatchConsumption:
     messages_max = max(order.batch, SMALL_BATCH)
-    return lane.consume_batches(order.topic, order.subscription, start=order.start, messages_max=messages_max)
+    keys = PrivateKey.from_pem(Path(order.open_with).read_bytes()) if order.open_with else None
+    return lane.consume_batches(
+        order.topic, order.subscription, start=order.start, messages_max=messages_max, keys=keys
+    )

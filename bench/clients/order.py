@@ -27,6 +27,12 @@ class Order:
     """Publishes a second, for works that keep a pace."""
     connections: int = 1
     """How many of the same kind one process holds."""
+    profile: str = ""
+    """The file by which it comes in; empty where nobody is asked."""
+    seal_for: str = ""
+    """The recipient for whom payloads are sealed, end to end."""
+    open_with: str = ""
+    """The file of the key by which they are opened."""
 
     def payloads(self, count: int) -> list[bytes]:
         """Random, so that nothing on the way gains by compressing them."""
