@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sealane.cli.completing import complete_subscription
 from sealane.cli.connecting import ask
+from sealane.cli.group import fail
 from sealane.cli.options import DEFAULT_DATA, DURATION, Data, Topic, Url, seconds
 from sealane.cli.output import examples
 from sealane.cli.starts import START_HELP, parse_start
@@ -30,6 +32,7 @@ WAIT_SECONDS = 3.0
         "sealane consume orders -s billing --follow --json | jq .payload",
         "sealane consume orders -s eu --filter \"headers['region'] = 'eu'\" --count 10",
         "sealane consume orders --peek --count 5 --verbose",
+        "sealane consume orders -s billing --open-with billing.key",
     ),
 )
 def consume(
@@ -77,6 +80,14 @@ def consume(
             "--lease-seconds", "--lease", parser=seconds, metavar=DURATION, help="How long a message is kept for us."
         ),
     ] = LEASE_SECONDS_DEFAULT,
+    open_with: Annotated[
+        list[Path] | None,
+        typer.Option("--open-with", metavar="FILE", help="A private key: payloads sealed for it come opened."),
+    ] = None,
+    passphrase_file: Annotated[
+        Path | None,
+        typer.Option("--passphrase-file", help="Where the private key's passphrase is, in the first line."),
+    ] = None,
     url: Url = None,
     data: Data = DEFAULT_DATA,
 ) -> None:
@@ -85,6 +96,7 @@ def consume(
     Ends when all is read, unless told to --follow. What was not written goes back, also when the reader leaves early.
     """
     from sealane.cli.formats import Format
+    from sealane.cli.key_files import read_private_keys
     from sealane.cli.peeking import peek_messages
     from sealane.cli.reading import Order, Reader
 
@@ -95,13 +107,18 @@ def consume(
     if peek and (follow or filter is not None or mode != "queue"):
         raise typer.BadParameter("--peek reads what is stored: it takes neither --follow nor --filter nor --mode")
     begin = parse_start(start)
+    keys = read_private_keys(open_with, passphrase_file) if open_with else None
     form = Format.json if as_json else Format.raw if raw else Format.verbose if verbose else Format.text
 
     async def work(lane: Lane) -> int:
         if peek:
-            return await peek_messages(lane, topic, subscription, begin, count, form)
-        order = Order(topic, str(subscription), mode, begin, filter, lease, count, follow, wait)
-        return await Reader(lane, order, form).run()
+            return await peek_messages(lane, topic, subscription, begin, count, form, keys)
+        order = Order(topic, str(subscription), mode, begin, filter, lease, count, follow, wait, keys)
+        reader = Reader(lane, order, form)
+        done = await reader.run()
+        if reader.unopened:
+            fail(f"{reader.unopened:,} messages could not be opened, and went back")
+        return done
 
     found: Any = ask(url, data, work)
     if sys.stderr.isatty():

@@ -67,6 +67,12 @@ COMMANDS = (
         "Certificates: issue, renew and revoke them by the node's own authority.",
         _IDENTITY,
     ),
+    Later(
+        "recipient",
+        "sealane.cli.recipients:recipient_commands",
+        "Keys that messages are sealed for, end to end.",
+        _IDENTITY,
+    ),
     Later("key", "sealane.cli.keys:key_commands", "API keys of programs, and the keys of data.", _IDENTITY),
     Later("user", "sealane.cli.users:user_commands", "People who come in by a password.", _IDENTITY),
     Later(

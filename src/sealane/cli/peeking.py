@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sealane.cli.blocking import StandardOutput
 from sealane.cli.formats import Format
 from sealane.errors import SubscriptionNotFound
+from sealane.security.envelopes import OpeningKeys, PrivateKey, open_batch
 
 if TYPE_CHECKING:
     from sealane.client import Lane
@@ -35,14 +36,23 @@ class StoredMessage:
 
 
 async def peek_messages(
-    lane: Lane, topic: str, subscription: str | None, start: Start, count: int | None, form: Format
+    lane: Lane,
+    topic: str,
+    subscription: str | None,
+    start: Start,
+    count: int | None,
+    form: Format,
+    keys: Sequence[PrivateKey] | None = None,
 ) -> int:
-    """Write what is stored from `start`, or from the subscription's position. Returns the number of messages."""
+    """Write what is stored from `start`, or from the subscription's position. Returns the number of messages.
+
+    What `keys` do not open is written as it is stored.
+    """
     described = await lane.describe_topic(topic)
     begin = _positions(described, start if subscription is None else _position(described, subscription))
     out = StandardOutput()
     done = 0
-    async for some in stored_messages(lane, described, begin):
+    async for some in stored_messages(lane, described, begin, keys):
         if isinstance(start, datetime) and subscription is None:
             some = [message for message in some if message.created >= start]
         some = some if count is None else some[: count - done]
@@ -53,9 +63,10 @@ async def peek_messages(
 
 
 async def stored_messages(
-    lane: Lane, described: TopicDescription, begin: dict[int, int]
+    lane: Lane, described: TopicDescription, begin: dict[int, int], keys: Sequence[PrivateKey] | None = None
 ) -> AsyncIterator[list[StoredMessage]]:
     """Everything from the given offsets by partition to the ends of now, in order, a stored batch at a time."""
+    opening = None if keys is None else OpeningKeys(keys)
     for partition in described.partitions:
         at = max(partition.start, begin.get(partition.partition, partition.start))
         while at < partition.end:
@@ -63,9 +74,10 @@ async def stored_messages(
             if not found:
                 break
             for stored in found:
+                batch = stored.batch if opening is None else open_batch(stored.batch, opening)[0]
                 yield [
                     StoredMessage(partition.partition, stored.base + place, row)
-                    for place, row in enumerate(stored.batch.records.to_pylist())
+                    for place, row in enumerate(batch.records.to_pylist())
                     if at <= stored.base + place < partition.end
                 ]
                 at = max(at, stored.stop)

@@ -21,6 +21,7 @@ from sealane.cli.sending import Item, Sender, receipt_line
 
 if TYPE_CHECKING:
     from sealane.client import Lane
+    from sealane.client.sealing import SealFor
 
 publish_command = typer.Typer()
 
@@ -40,6 +41,7 @@ class Order:
     count: int | None
     options: dict[str, Any]
     as_json: bool
+    seal_for: SealFor | None = None
 
     @property
     def is_many(self) -> bool:
@@ -53,6 +55,7 @@ class Order:
         "sealane publish orders --file invoice.pdf --key 42 --header region=eu --ttl 1h",
         "tail -f app.log | sealane publish logs --lines",
         "sealane consume orders -s audit --json | sealane publish copies --jsonl",
+        "sealane publish orders hello --seal-for billing --seal-for audit",
     ),
 )
 def publish(
@@ -85,6 +88,14 @@ def publish(
         float | None, typer.Option("--delay", parser=seconds, metavar=DURATION, help="Deliver it no sooner than this.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", metavar="UUID", help="A repeated id is stored once.")] = None,
+    seal_for: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--seal-for",
+            metavar="NAME[=FINGERPRINT]",
+            help="Seal it for this recipient, end to end; with the fingerprint, for that key and no other.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the receipts, a JSON object a line.")] = False,
     url: Url = None,
     data: Data = DEFAULT_DATA,
@@ -101,7 +112,7 @@ def publish(
         "delay": delay or 0,
         "id": id,
     }
-    order = Order(topic, payload, file, lines, jsonl, count, options, as_json)
+    order = Order(topic, payload, file, lines, jsonl, count, options, as_json, _recipients(seal_for or []))
     _check(order)
     ask(url, data, lambda lane: _publish(lane, order))
 
@@ -114,6 +125,15 @@ def _headers(written: Sequence[str]) -> dict[str, str] | None:
             raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint="--header")
         headers[name] = value
     return headers or None
+
+
+def _recipients(written: Sequence[str]) -> SealFor | None:
+    if not any("=" in each for each in written):
+        return written or None
+    pins = dict(each.split("=", 1) for each in written if "=" in each)
+    if len(pins) != len(written):
+        raise typer.BadParameter("give the fingerprint of every recipient, or of none", param_hint="--seal-for")
+    return pins
 
 
 def _check(order: Order) -> None:
@@ -137,7 +157,7 @@ async def _publish(lane: Lane, order: Order) -> None:
     if order.is_many:
         await _publish_many(lane, order)
         return
-    receipt = await lane.publish(order.topic, await _payload(lane, order), **order.options)
+    receipt = await lane.publish(order.topic, await _payload(lane, order), seal_for=order.seal_for, **order.options)
     if order.as_json:
         await StandardOutput().write([receipt_line(receipt)])
     else:
@@ -160,7 +180,7 @@ async def _payload(lane: Lane, order: Order) -> bytes:
 async def _publish_many(lane: Lane, order: Order) -> None:
     from sealane.cli.progress import progress_bar
 
-    sender = Sender(lane, order.topic, receipts=StandardOutput() if order.as_json else None)
+    sender = Sender(lane, order.topic, receipts=StandardOutput() if order.as_json else None, seal_for=order.seal_for)
     started = time.monotonic()
     total = order.count or (order.file.stat().st_size if order.file is not None else None)
     with progress_bar("publishing", "messages" if order.count else "bytes") as progress:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +14,12 @@ from pyroaring import BitMap64
 from sealane.cli.blocking import StandardOutput
 from sealane.cli.formats import Format
 from sealane.delivery.config import Mode
-from sealane.errors import LeaseLost, NotFound
+from sealane.errors import CannotOpen, LeaseLost, NotFound
 
 if TYPE_CHECKING:
     from sealane.client import Lane, Message
     from sealane.node.starts import Start
+    from sealane.security.envelopes import PrivateKey
 
 MESSAGES_AHEAD = 1_000
 """Fetched and not yet written."""
@@ -39,6 +42,7 @@ class Order:
     count: int | None
     follow: bool
     wait_seconds: float
+    keys: Sequence[PrivateKey] | None = None
 
 
 class Reader:
@@ -55,6 +59,9 @@ class Reader:
         self._stride = 1
         """Written and acknowledged together: few at first, since a reader such as `head` wants no more."""
         self._done = 0
+        self._unopened: list[tuple[Message, str]] = []
+        self.unopened = 0
+        """Messages that the keys do not open: they go back, with the reason."""
 
     async def run(self) -> int:
         """Returns the number of messages."""
@@ -78,6 +85,7 @@ class Reader:
             fetching.cancel()
             await asyncio.wait([fetching])
             self._give_back(self._fetched)
+            await self._refuse_unopened()
         if not fetching.cancelled():
             fetching.result()
         return self._done
@@ -92,6 +100,7 @@ class Reader:
             start=order.start,
             filter=order.filter,
             lease_seconds=order.lease_seconds,
+            keys=order.keys,
             prefetch=MESSAGES_AHEAD if order.count is None else min(MESSAGES_AHEAD, order.count),
         )
         async with consumption:
@@ -135,7 +144,7 @@ class Reader:
         return any(each.name == self._order.subscription and each.depth == 0 for each in described.subscriptions)
 
     async def _hand_over(self, messages: list[Message]) -> None:
-        pieces = [self._form.write(message) for message in messages]
+        messages, pieces = await self._written(messages)
         writing = asyncio.create_task(self._out.write(pieces))
         try:
             while not writing.done():
@@ -151,6 +160,28 @@ class Reader:
                 self._give_back(messages)  # Whoever reads the output takes nothing, and may never do.
             raise
         await self._settle(messages, writing.result())
+
+    async def _written(self, messages: list[Message]) -> tuple[list[Message], list[bytes]]:
+        """Those that can be written, and how; the others are given back with the reason."""
+        readable, pieces = [], []
+        for message in messages:
+            try:
+                pieces.append(self._form.write(message))
+                readable.append(message)
+            except CannotOpen as error:
+                typer.echo(f"warning: {error}", err=True)
+                self.unopened += 1
+                self._unopened.append((message, error.reason))
+        if self._order.follow:
+            await self._refuse_unopened()
+        return readable, pieces
+
+    async def _refuse_unopened(self) -> None:
+        """Without --follow at the end, or else they would come again and again in the meantime."""
+        unopened, self._unopened = self._unopened, []
+        for message, reason in unopened:
+            with suppress(LeaseLost):
+                await message.nack(reason=reason, confirm=True)
 
     async def _settle(self, messages: list[Message], written: int) -> None:
         self._give_back(messages[written:])

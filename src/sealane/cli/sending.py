@@ -12,6 +12,7 @@ from sealane.errors import InvalidMessage, SealaneError
 
 if TYPE_CHECKING:
     from sealane.client import Lane
+    from sealane.client.sealing import SealFor
     from sealane.message import Row
     from sealane.node.receipts import Receipt
 
@@ -33,10 +34,18 @@ class Item(NamedTuple):
 class Sender:
     """Publishes what it is given, in order; the first failure ends it and says what was stored."""
 
-    def __init__(self, lane: Lane, topic: str, *, receipts: StandardOutput | None = None) -> None:
+    def __init__(
+        self,
+        lane: Lane,
+        topic: str,
+        *,
+        receipts: StandardOutput | None = None,
+        seal_for: SealFor | None = None,
+    ) -> None:
         self._lane = lane
         self._topic = topic
         self._receipts = receipts
+        self._seal_for = seal_for
         self.messages = 0
         """Durable so far."""
 
@@ -77,7 +86,7 @@ class Sender:
         # Ids that were made here are made again: only those that were given are looked for among the stored ones.
         records = batch.records if batch.meta.given_ids else batch.records.drop_columns(["id"])
         try:
-            receipts = await self._lane.publish_many(self._topic, records)
+            receipts = await self._lane.publish_many(self._topic, records, seal_for=self._seal_for)
         except SealaneError as error:
             error.add_note(f"{self.messages:,} messages were published before")
             raise
