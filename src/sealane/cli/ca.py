@@ -56,7 +56,7 @@ Request = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", help="Where the files go. Default: here, unless there is a --profile.", show_default=False
+        "--out", "-o", help="Where the files go. Default: here, unless there is a --profile-file.", show_default=False
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]

@@ -9,8 +9,9 @@ import typer
 
 from sealane.cli.certificate_files import CertificateFiles
 from sealane.cli.certificate_shapes import certificate_object, moment
+from sealane.cli.choosing import chosen_profile
 from sealane.cli.output import write_json
-from sealane.errors import AlreadyExists
+from sealane.errors import AlreadyExists, InvalidArgument, Unavailable
 from sealane.security.accounts import check_account_name
 
 _TEXTS = ("certificate", "key", "ca")
@@ -40,9 +41,7 @@ class Delivery:
         if self._profile.exists() and not self._force:
             raise AlreadyExists("file", str(self._profile), "--force writes over it")
         if self._profile_url is None:
-            from sealane.client.finding import find_profile
-
-            self._profile_url = find_profile(url, data=data).url
+            self._profile_url = _where(url, data)
 
     def deliver(self, issued: dict[str, Any], *, as_json: bool) -> None:
         """Write it, and say where it is."""
@@ -66,3 +65,13 @@ class Delivery:
         assert self._profile_url is not None, "it was found out before"
         texts = {name: issued[name] for name in _TEXTS}
         write_profile(path, Profile(self._profile_url, name=issued["name"], **texts))
+
+
+def _where(url: str | None, data: Path) -> str:
+    """Where this command finds the node."""
+    from sealane.client.finding import find_profile
+
+    try:
+        return find_profile(url, profile=chosen_profile(), data=data).url
+    except Unavailable:
+        raise InvalidArgument("--profile-url", "is needed where no node runs: where will it be found?") from None

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 import sealane
+from sealane.client.profiles import read_profile
 from tests.integration.cli.shell import Shell
 from tests.integration.server.up import Up
 
@@ -179,3 +180,14 @@ def test_without_a_node_the_data_directory_is_opened(tmp_path: Path) -> None:
     shell.text("ca", "init")
     shell.text("ca", "issue", "early", "--out", str(tmp_path))
     assert [each["name"] for each in shell.json("ca", "list", "--json")] == ["early"]
+
+
+def test_a_profile_for_a_node_that_does_not_run_needs_to_be_told_where_it_will_be(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "data")
+    shell.text("ca", "init")
+    issue = ("ca", "issue", "laptop", "--profile-file", str(tmp_path / "laptop.profile"))
+    refused = shell.run(*issue)
+    assert refused.returncode == 2
+    assert b"--profile-url" in refused.stderr
+    shell.text(*issue, "--profile-url", "sealanes://10.0.0.5:7070")
+    assert read_profile(tmp_path / "laptop.profile").url == "sealanes://10.0.0.5:7070"
