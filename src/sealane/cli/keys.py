@@ -9,6 +9,9 @@ import typer
 
 from sealane.cli.connecting import ask
 from sealane.cli.group import SealaneGroup
+from sealane.cli.key_backup import back_up, restore
+from sealane.cli.key_destruction import destroy
+from sealane.cli.key_rotation import rotate, status
 from sealane.cli.moments import moment
 from sealane.cli.options import DEFAULT_DATA, DURATION, AsJson, Data, Url, seconds
 from sealane.cli.output import examples, show_facts, show_table, write_json
@@ -127,3 +130,29 @@ def _state(key: dict[str, Any]) -> str:
         return "revoked"
     is_over = key["expires_us"] is not None and key["expires_us"] <= time.time() * 1_000_000
     return "expired" if is_over else "valid"
+
+
+# The keys of data. They come last, as the help lists commands in this order.
+key_commands.command(
+    epilog=examples(
+        "sealane key rotate --domain shop",
+        "sealane key rotate --all --no-wait",
+        "sealane key rotate --master",
+    )
+)(rotate)
+key_commands.command(
+    epilog=examples("sealane key status", "sealane key status --json | jq '.domains[] | {domain, age_seconds}'")
+)(status)
+key_commands.command(
+    name="backup",
+    epilog=examples(
+        "sealane key backup /media/safe/sealane.key --passphrase",
+        "pass show backups | sealane key backup /backup/sealane.key --passphrase-stdin",
+    ),
+)(back_up)
+key_commands.command(
+    epilog=examples("sealane key restore /media/safe/sealane.key", "sealane key restore sealane.key --data new-data")
+)(restore)
+key_commands.command(
+    epilog=examples("sealane key destroy --domain shop", "sealane key destroy --domain shop --yes-destroy shop")
+)(destroy)

@@ -21,6 +21,7 @@ from sealane.node.instruments import Histogram
 from sealane.node.measures import SubscriptionMeasures
 from sealane.node.process_usage import memory_bytes, open_files, open_files_limit, processor_seconds
 from sealane.node.status import health, oldest_seconds, topic_bytes, topic_messages
+from sealane.server.key_metrics import key_metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -133,6 +134,7 @@ class NodeCollector(Collector):
         for door, count in node.measures.connections.items():
             connections.add_metric((door,), count())
         yield connections
+        yield from key_metrics(node)
         yield self._certificates()
         for name, meaning, value in self._numbers():
             if value is not None:
