@@ -159,16 +159,20 @@ async def test_whoever_administers_a_domain_cannot_tell_what_exists_beyond_it() 
 
 
 @pytest.mark.parametrize("roles", [["admin"], ["member", "admin"]])
-async def test_an_administrators_certificate_is_issued_by_who_administers_the_node_alone(roles: list[str]) -> None:
+async def test_an_administrators_certificate_is_for_who_administers_the_node_to_issue_and_revoke(
+    roles: list[str],
+) -> None:
     async with running_node() as running:
         await running.lane.administer("ca.init")
         chief = await domain_admin(running)
         with pytest.raises(sealane.Forbidden):
             await chief.administer("ca.issue", {"name": "mole.shop", "roles": roles})
         await running.lane.administer("ca.issue", name="boss.shop", roles=roles, days=7)
-        for command, arguments in (("ca.issue", {"name": "boss.shop"}), ("ca.renew", {"certificate": "boss.shop"})):
+        refused = {"ca.issue": {"name": "boss.shop"}, "ca.renew": {"certificate": "boss.shop"}}
+        for command, arguments in {**refused, "ca.revoke": {"certificate": "boss.shop"}}.items():
             with pytest.raises(sealane.Forbidden):
                 await chief.administer(command, arguments)
+        assert (await chief.administer("ca.show", {"certificate": "boss.shop"}))[0]["state"] == "valid"
 
 
 async def test_a_certificate_for_an_account_with_grants_elsewhere_is_refused_to_its_domains_administrator() -> None:

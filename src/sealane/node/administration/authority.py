@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sealane.errors import InvalidArgument
-from sealane.node.administration.certificate_rights import may_issue, may_look, may_renew, may_revoke
+from sealane.node.administration.certificate_rights import may_change, may_issue, may_look, may_see
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.security.accounts import check_account_name
 from sealane.security.ca.authority import Usage
@@ -97,7 +97,7 @@ async def issue(session: Session, wish: Issue, progress: Progress) -> dict[str, 
 
 
 async def renew(session: Session, wish: Renew, progress: Progress) -> dict[str, Any]:
-    may_renew(session, wish.certificate)
+    may_change(session, wish.certificate)
     old = _authorities(session).renewable(wish.certificate)
     issued = await _authorities(session).renew(
         old.serial, csr=wish.csr, days=wish.days, force=wish.force, revoke=wish.revoke
@@ -108,7 +108,7 @@ async def renew(session: Session, wish: Renew, progress: Progress) -> dict[str, 
 
 
 async def revoke(session: Session, wish: Revoke, progress: Progress) -> list[dict[str, Any]]:
-    meant = may_revoke(session, wish.certificate)
+    meant = may_change(session, wish.certificate)
     serials = await _authorities(session).revoke(wish.certificate, wish.reason)
     _show_out(session, serials)
     for serial in serials:
@@ -139,7 +139,7 @@ async def show(session: Session, wish: Show, progress: Progress) -> list[dict[st
     if wish.certificate is None:
         session.authorise("admin", NODE)
         return [_plain(info) for info in _authorities(session).all()]
-    return [_shape(session, record) for record in may_revoke(session, wish.certificate)]
+    return [_shape(session, record) for record in may_see(session, wish.certificate)]
 
 
 async def revocation_list(session: Session, wish: RevocationList, progress: Progress) -> str:

@@ -1,6 +1,6 @@
 """Who may deal with certificates: who administers the node, and for accounts of a domain who administers that.
 
-For a new one, they must administer the account itself: its private key would be theirs.
+To do more than look they must administer the account itself: a new certificate's private key would be theirs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def may_issue(session: Session, name: str, roles: Iterable[str] | None) -> None:
     authorise_over(session, account)
 
 
-def may_revoke(session: Session, reference: str) -> list[CertificateRecord]:
+def may_see(session: Session, reference: str) -> list[CertificateRecord]:
     """The certificates that are meant. Whoever administers a domain is not told what there is beyond it."""
     try:
         found = session.node.identity.authorities.ledger.find(reference)
@@ -51,7 +51,11 @@ def may_revoke(session: Session, reference: str) -> list[CertificateRecord]:
     return found
 
 
-def may_renew(session: Session, reference: str) -> None:
-    for record in may_revoke(session, reference):
-        if record.usage == "client":
-            may_issue(session, record.name, None)
+def may_change(session: Session, reference: str) -> list[CertificateRecord]:
+    """Those that they may renew or revoke: nobody shuts out an account that is more than they administer."""
+    found = may_see(session, reference)
+    for record in found:
+        account = session.node.identity.accounts.find(record.name)
+        if record.usage == "client" and account is not None:
+            authorise_over(session, account)
+    return found

@@ -178,20 +178,19 @@ class Authorities:
         """Another certificate for the holder of one, for as long as that was for unless `days` says otherwise.
 
         The old one stays valid to its end, so that its holder can change over at leisure; with `revoke` it ends now.
-        Raises `RenewalTooEarly` unless it ends within `renew_days`, or `force` is given.
+        Raises `RenewalTooEarly` unless it ends within `renew_days`, or `force` is given, and `AccountNotFound`.
         """
         old = self.renewable(reference)
         from_us = old.not_after_us - self._settings.renew_days * DAY_US
         if self._clock() < from_us and not force:
             raise RenewalTooEarly(old.name, old.serial, said(from_us))
-        domain = "" if old.usage == "server" else self._domain(old.name, None)
+        # An account that was removed does not come back by this.
+        domain = "" if old.usage == "server" else self._domain(self._accounts.get(old.name).name, None)
         lasting = (old.not_after_us - old.issued_us) / DAY_US if days is None else days
         issued, record = await self._issuing.sign(old.name, domain, old.usage, names=old.names, days=lasting, csr=csr)
         async with self._changing:
             # It may have been revoked, or renewed by someone else, while this one was signed.
             old = self.renewable(old.serial)
-            if old.usage == "client":
-                await self._accounts.ensure(old.name, domain=domain)
             await self._keep(record)
             await self._replace(self.ledger.get(old.serial), record)
         if revoke:

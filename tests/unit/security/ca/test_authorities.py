@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import sealane
-from sealane.errors import AuthorityNotFound, CertificateNotFound, RenewalTooEarly, Unauthenticated
+from sealane.errors import AccountNotFound, AuthorityNotFound, CertificateNotFound, RenewalTooEarly, Unauthenticated
 from sealane.security.ca.ledger import KEPT_US
 from tests.unit.security.ca.small_authority import DAY_US, der, office, parsed, pem, request
 
@@ -146,6 +146,15 @@ async def test_renewing_what_is_revoked_is_refused() -> None:
     for reference in ("anna", issued.serial):
         with pytest.raises(sealane.InvalidArgument, match="is revoked"):
             await at.authorities.renew(reference)
+
+
+async def test_renewing_for_an_account_that_was_removed_is_refused() -> None:
+    at = await office()
+    await at.authorities.issue("anna", days=1)
+    await at.accounts.remove("anna")
+    with pytest.raises(AccountNotFound):
+        await at.authorities.renew("anna")
+    assert at.accounts.find("anna") is None
 
 
 async def test_renewing_twice_is_refused() -> None:
