@@ -63,6 +63,21 @@ async def set_quota(running: NativeNode, subject: Subject, **quota: int) -> None
     await running.node.identity.quotas.set(subject, Quota(**quota), running.node.measures.now())
 
 
+async def refused_or(publishing: asyncio.Task[None], running: NativeNode) -> None:
+    """Until the quota has refused something more, or everything is published."""
+    limited = running.node.measures.limited
+    before = limited.total()
+    await eventually(lambda: limited.total() > before or publishing.done())
+
+
+def cut_off(running: NativeNode) -> int:
+    """Every connection, as a broken line would."""
+    connections = list(running.door._connections)
+    for connection in connections:
+        connection.abort()
+    return len(connections)
+
+
 async def ask_often(lane: sealane.Lane) -> None:
     for _ in range(100):
         await lane.topics()
@@ -112,6 +127,20 @@ async def test_a_limited_publisher_delivers_everything_in_order_and_once(publish
         assert PER_SECOND * (seconds + BURST_SECONDS) + largest >= MESSAGES
 
 
+@pytest.mark.parametrize("publish", [by_producer, by_publish, by_publish_many])
+async def test_connections_that_are_lost_while_a_quota_is_used_up_lose_and_repeat_nothing(
+    publish: Callable[..., Any],
+) -> None:
+    async with limited_node(principal_messages_per_second=PER_SECOND) as running, lane_of(running, "billing") as lane:
+        publishing = asyncio.create_task(publish(lane, numbered(MESSAGES)))
+        for _ in range(4):
+            await refused_or(publishing, running)
+            cut_off(running)
+        await publishing
+
+        assert await payloads_of(running, "shop/orders") == numbered(MESSAGES)
+
+
 async def test_bytes_are_limited_too() -> None:
     async with limited_node(principal_bytes_per_second=2_000_000) as running, lane_of(running, "billing") as lane:
         await by_publish_many(lane, [payload + bytes(300) for payload in numbered(MESSAGES)])
@@ -135,6 +164,26 @@ async def test_messages_of_several_topics_and_an_exchange_all_arrive() -> None:
         for topic in range(3):
             expected = [payload for payload in numbered(500) if int(payload) % 3 == topic]
             assert await payloads_of(running, f"shop/orders{topic}") == expected
+
+
+async def test_an_exchange_gets_everything_once_though_connections_are_lost() -> None:
+    async with limited_node(principal_messages_per_second=PER_SECOND) as running, lane_of(running, "billing") as lane:
+        async with lane_of(running, "root") as root:
+            await root.declare_exchange("events", "fanout")
+            await root.bind("events", "audit")
+
+        async def publish() -> None:
+            async with asyncio.TaskGroup() as all_of_them:
+                for number in range(1_000):
+                    all_of_them.create_task(lane.publish_to("events", "any", b"%d" % number))
+
+        publishing = asyncio.create_task(publish())
+        for _ in range(4):
+            await refused_or(publishing, running)
+            cut_off(running)
+        await publishing
+
+        assert sorted(await payloads_of(running, "shop/audit")) == sorted(numbered(1_000))
 
 
 async def test_a_neighbour_is_not_slowed_down() -> None:

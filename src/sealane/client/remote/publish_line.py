@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from itertools import count
+from itertools import count, islice, takewhile
 from typing import Any
 
 import msgspec
@@ -13,7 +13,6 @@ import msgspec
 from sealane.delivery.producers import REMEMBERED_BATCHES
 from sealane.message import Batch, BatchMeta
 from sealane.message.batch import DEFAULT_META
-from sealane.wire.messages import Publish
 
 BATCHES_IN_FLIGHT_MAX = REMEMBERED_BATCHES
 """Batches of one target without an answer: as many as a partition remembers of a producer. Later ones wait here."""
@@ -80,10 +79,14 @@ class PublishLine:
     batch, sent once everything that followed the refused one is back, and one more for each that is taken.
     """
 
-    __slots__ = ("_places", "_sequences", "by_producer", "producer", "sent", "unsent", "window")
+    __slots__ = ("_is_ordered", "_places", "_sequences", "by_producer", "producer", "sent", "unsent", "window")
 
-    def __init__(self, producer: bytes) -> None:
+    def __init__(self, producer: bytes, *, is_ordered: bool) -> None:
+        """`is_ordered`: the target is a topic. What is published to an exchange can be stored in another order than it
+        was sent in.
+        """
         self.producer = producer
+        self._is_ordered = is_ordered
         self.unsent: deque[Pending] = deque()
         self.sent: dict[Pending, None] = {}
         self.by_producer: dict[bytes, dict[Pending, None]] = {}
@@ -94,14 +97,25 @@ class PublishLine:
 
     @property
     def has_room(self) -> bool:
-        return len(self.sent) < self.window
+        if self._is_ordered or not self._has_doubtful:
+            return len(self.sent) < self.window
+        return not self.sent
+
+    @property
+    def _has_doubtful(self) -> bool:
+        """Whether one that may be stored is next, or under way: the node would not take its number behind a later one,
+        so that nothing else may be under way with it where order is not kept.
+        """
+        return any(pending.doubtful for pending in (*islice(self.sent, 1), *islice(self.unsent, 1)))
 
     def add(self, pending: Pending) -> None:
         """Give it its place."""
         pending.place = next(self._places)
 
     def _number(self, pending: Pending) -> None:
-        """Give the batch what the node knows it by if it is sent again: numbers go up in the order of sending."""
+        """Give the batch what the node knows it by if it is sent again. Numbers go up in the order of sending: the node
+        takes none that is older than what it has.
+        """
         pending.numbered = True
         meta = pending.batch.meta
         if meta.given_ids or self.is_numbered_by_caller(pending):
@@ -123,15 +137,14 @@ class PublishLine:
         if not pending.numbered:
             self._number(pending)
         request = pending.request
-        is_plain = type(request) is Publish
-        if is_plain:
+        if self._is_ordered:
             request.behind = next(reversed(self.sent)).request.call if self.sent else 0
         self.sent[pending] = None
         producer = pending.batch.meta.producer
         if producer is None or producer is self.producer:
             return
         others = self.by_producer.setdefault(producer, {})
-        if is_plain:
+        if self._is_ordered:
             request.after = next(reversed(others)).request.call if others else 0
         others[pending] = None
 
@@ -152,21 +165,23 @@ class PublishLine:
             pending.doubtful = True
         self.sent.clear()
         self.by_producer.clear()
-        self._queue(again)
+        self.unsent = deque(sorted((*again, *self.unsent), key=self._turn))
 
     def put_back(self, pending: Pending) -> None:
         """A rate limit refused it: it goes first when there is time for it, and what followed it comes back too."""
         self.window = 1
-        # Some that went to an exchange behind it may be stored by now, and the node takes no number that is older than
-        # what it has. This one was not stored, so that another number is as good.
-        pending.numbered = pending.doubtful
-        self._queue([pending])
+        if not self._is_ordered and not pending.doubtful:
+            # Some that were sent behind it may be stored by now. This one is not, so that another number is as good.
+            pending.numbered = False
+        turn = self._turn(pending)
+        earlier = sum(1 for _ in takewhile(lambda each: self._turn(each) < turn, self.unsent))
+        self.unsent.insert(earlier, pending)
 
-    def _queue(self, again: list[Pending]) -> None:
-        if not self.unsent or not again or again[-1].place < self.unsent[0].place:
-            self.unsent.extendleft(reversed(again))
-        else:
-            self.unsent = deque(sorted((*again, *self.unsent), key=lambda pending: pending.place))
+    def _turn(self, pending: Pending) -> tuple[bool, int]:
+        """By what it is decided who goes first. Where order is not kept, those that have to keep their numbers come
+        before those that get new ones.
+        """
+        return (not self._is_ordered and not pending.doubtful, pending.place)
 
     def taken(self) -> None:
         """The node took a batch: if it was slowed down, it may have one more under way."""

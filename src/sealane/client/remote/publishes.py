@@ -100,7 +100,7 @@ class Publishes:
         try:
             if line is None:
                 checked(request)
-                line = self._lines[key] = PublishLine(self._entropy(16))
+                line = self._lines[key] = PublishLine(self._entropy(16), is_ordered=type(request) is Publish)
             elif type(request) is not Publish:
                 checked(request)
         except InvalidArgument as error:
@@ -188,8 +188,9 @@ class Publishes:
 
     def _limited(self, line: PublishLine, pending: Pending, error: RateLimited) -> None:
         again = self._loop.time() + error.retry_after_seconds
-        if not self._wait_when_limited or again >= pending.deadline:
-            self._give_up(line, pending, error)
+        if again >= pending.deadline or not (self._wait_when_limited or pending.doubtful):
+            problem = f"publish was not done within {self._timeout_seconds:g} s; it may have happened ({error})"
+            self._give_up(line, pending, DeadlineExceeded(problem) if pending.doubtful else error)
             return
         line.put_back(pending)
         self._waiting = {line: None, **self._waiting}  # Nobody's turn comes before its next one.
