@@ -29,6 +29,8 @@ from tests.simulation.world import Life
 
 PARTITIONS = 3
 READ_BYTES_MAX = 1 << 20
+RESEALED_SECONDS_MAX = 3_600.0
+"""Of virtual time: a try that failed is followed by the next after half a minute."""
 
 
 def draw_engine(seed: int) -> Scenario:
@@ -42,6 +44,7 @@ def draw_engine(seed: int) -> Scenario:
         size = rng.choice((0, 10, 100, 1_000, 10_000))
         args = {"labels": [f"m{number}.{n}" for n in partitions], "partitions": partitions, "bytes": size}
         steps.append(Step(actor, "append", {**args, "journal": rng.random() < 0.5}, after=rest))
+    _draw_rotations(random.Random(f"{seed} rotations"), steps)
     faults = draw_faults(rng, EVERYTHING, count_max=4, seconds=1.0, operations=150)
     settings = {
         "segment_bytes": rng.choice((4_096, 16_384, 65_536)),
@@ -50,6 +53,14 @@ def draw_engine(seed: int) -> Scenario:
         "after_failure": rng.choice(("kill", "power")),
     }
     return Scenario("engine", seed, tuple(steps), faults, settings)
+
+
+def _draw_rotations(rng: random.Random, steps: list[Step]) -> None:
+    """In every other run someone exchanges the domain's key now and then, or the master key."""
+    for _ in range(rng.choice((0, 0, 1, 3))):
+        rest = rng.choice((0.0, 0.001, 0.1))
+        step = Step("operator", "rotate", {"master": rng.random() < 0.3}, after=rest)
+        steps.insert(rng.randrange(len(steps) + 1), step)
 
 
 def partition_key(number: int) -> PartitionKey:
@@ -90,6 +101,20 @@ class EngineSubject:
         await self._open_all()
 
     async def perform(self, step: Step) -> None:
+        await (self._rotate(step) if step.verb == "rotate" else self._append(step))
+
+    async def _rotate(self, step: Step) -> None:
+        """A rotation that fails leaves everything readable; what is sealed anew afterwards has `finish` to wait for."""
+        await self._open.wait()
+        try:
+            if step.args["master"]:
+                await self.engine.keys.rotate_master()
+            else:
+                await self.engine.keys.rotate("default")
+        except StorageError:
+            return
+
+    async def _append(self, step: Step) -> None:
         """Append one message to each of the partitions, in one commit, with or without a journal entry each."""
         args, life = step.args, self._life
         await self._open.wait()
@@ -164,6 +189,7 @@ class EngineSubject:
 
     async def finish(self) -> None:
         record = self._life.record
+        await self._resealed()
         for number in range(PARTITIONS):
             key = partition_key(number)
             offset = self._opened[number].start
@@ -183,6 +209,11 @@ class EngineSubject:
                     record(DeclaredLost(topic, number, span.start, span.stop))
             record(LogRead("t", number, opened.start, opened.end))
             record(LogRead("journal", number, opened.journal_start, opened.journal_end))
+
+    async def _resealed(self) -> None:
+        """Nothing is left that an older key has sealed, and no such key: what is read afterwards has no need of it."""
+        async with asyncio.timeout(RESEALED_SECONDS_MAX):
+            await self.engine.keys.resealed()
 
     async def stop(self) -> None:
         await self.engine.close()

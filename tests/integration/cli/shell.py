@@ -36,7 +36,7 @@ class Shell:
 
     def run(self, *arguments: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """A command to its end, however it ends."""
-        if arguments[0] in WITHOUT_PIPES:
+        if arguments[0] in WITHOUT_PIPES and not input:
             return self._run_here(*arguments)
         process = self.start(*arguments, stdin=subprocess.PIPE)
         out, err = process.communicate(input, timeout=DEADLINE_SECONDS)
