@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from sealane.errors import AccountNotFound, AlreadyExists, InvalidArgument, InvalidName, Unauthenticated
+from sealane.message import Limits, check_name
 from sealane.message.names import DEFAULT_DOMAIN
 from sealane.security.principals import Kind, Principal
 from sealane.security.records import Records, Seals, Values
@@ -89,7 +90,8 @@ class Accounts:
     async def ensure(self, name: str, *, domain: str | None = None, roles: Iterable[str] | None = None) -> Account:
         """The account of this name, made now if there is none. Raises `AlreadyExists` if it is of another domain.
 
-        Without `domain` it is the one that the name tells; without `roles` a new one is a member.
+        Without `domain` it is the one that the name tells; without `roles` a new one is a member. Raises `InvalidName`
+        for what cannot be an account's name, domain or role.
         """
         check_account_name(name)
         account = self._records.get(name)
@@ -98,7 +100,9 @@ class Accounts:
                 raise AlreadyExists("account", name, f"its domain is {account.domain!r}, not {domain!r}")
             return account
         wanted = checked_roles(roles) if roles is not None else frozenset({MEMBER_ROLE})
-        account = Account(name, domain or domain_of(name), wanted, self._clock())
+        home = domain or domain_of(name)
+        check_name("domain", home, Limits())  # Those of the system are nobody's home.
+        account = Account(name, home, wanted, self._clock())
         await self._records.put(name, account)
         return account
 

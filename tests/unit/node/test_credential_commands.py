@@ -168,6 +168,22 @@ async def test_what_can_be_no_role_is_refused(running: Running, roles: list[str]
         await given(running, "key.create", account="billing", roles=roles)
 
 
+@pytest.mark.parametrize("domain", ["_system", "a/b", "*", "~", ".."])
+async def test_a_domain_that_cannot_be_is_nobodys(running: Running, domain: str) -> None:
+    with pytest.raises(InvalidName):
+        await given(running, "key.create", account="billing", domain=domain)
+    with pytest.raises(InvalidName):
+        await given(running, "user.create", name="anna", password=PASSWORD, domain=domain)
+
+
+@pytest.mark.parametrize("name", ["x._system", "../x", "a/b", "", "x" * 129, "a\nb"])
+async def test_a_name_that_cannot_be_is_nobodys(running: Running, name: str) -> None:
+    with pytest.raises(InvalidName):
+        await given(running, "key.create", account=name)
+    with pytest.raises(InvalidName):
+        await given(running, "user.create", name=name, password=PASSWORD)
+
+
 async def test_an_account_has_so_many_roles_and_no_more(running: Running) -> None:
     roles = [f"r{number}" for number in range(ROLES_MAX + 1)]
     await given(running, "key.create", account="billing", roles=[*roles[:-2], "x" * ROLE_CHARS_MAX])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from sealane.message import check_name
 from sealane.node.administration.over_accounts import authorise_list, authorise_over, sees
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.security.accounts import MEMBER_ROLE, Account, check_account_name, domain_of
@@ -74,7 +75,9 @@ def wanted_account(session: Session, name: str, domain: str | None, roles: list[
     if found is not None:
         return found
     check_account_name(name)
-    return Account(name, domain or domain_of(name), frozenset([MEMBER_ROLE] if roles is None else roles), 0)
+    home = domain or domain_of(name)
+    check_name("domain", home, session.limits)
+    return Account(name, home, frozenset([MEMBER_ROLE] if roles is None else roles), 0)
 
 
 def _domain_of(session: Session, key: ApiKey) -> str:
