@@ -49,6 +49,7 @@ from sealane.errors import (
     Unauthenticated,
     Unavailable,
     Unroutable,
+    UntrustedNode,
     WouldBlock,
 )
 
@@ -118,6 +119,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unroutable",
+    "UntrustedNode",
     "WouldBlock",
     "__version__",
     "connect",

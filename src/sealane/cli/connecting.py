@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -89,6 +90,8 @@ async def _in_this_process(data: Path, work: Callable[[Lane], Awaitable[T]]) -> 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Carry it out; Ctrl-C cancels it, and ends the command with `EXIT_INTERRUPTED` once it has cleaned up."""
+    # What the client notes for programs is told by the command itself, once, and as an error.
+    logging.getLogger("sealane").addHandler(logging.NullHandler())
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
             return runner.run(work)

@@ -94,6 +94,18 @@ COMMANDS = (
         "The audit log: who came in, was refused, and changed what.",
         _IDENTITY,
     ),
+    Later(
+        "login",
+        "sealane.cli.login:login_command",
+        "Log in to a node with a user's password, and keep what is needed to come back as a profile.",
+        _IDENTITY,
+    ),
+    Later(
+        "profile",
+        "sealane.cli.profiles:profile_commands",
+        "Profiles: where nodes are, whom to trust there, and who is asking.",
+        _IDENTITY,
+    ),
 )
 """In the order in which the help lists them; each module is loaded when its command is used."""
 

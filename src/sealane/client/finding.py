@@ -36,10 +36,10 @@ def find_profile(
         wanted = parse_urls(url)
     if (wanted is None or wanted.tls) and (named := os.environ.get("SEALANE_PROFILE")):
         return _at(wanted, load_profile(named))
-    directory = data or Path(os.environ.get("SEALANE_DATA") or DEFAULT_DATA)
+    directory = data or _data_directory()
     if wanted is None:
         return _running_on(directory) or _default_of_user() or _nowhere(directory)
-    return _at(wanted, _matching(wanted, directory) if wanted.tls else None)
+    return _at(wanted, matching_profile(wanted, directory) if wanted.tls else None)
 
 
 def load_profile(profile: ProfileLike) -> Profile:
@@ -62,6 +62,10 @@ def running_node(data: Path) -> NodeNotice | None:
     """What the node says that runs on this data directory; None if none does."""
     notice = read_node_notice(data)
     return notice if notice is not None and notice.is_running else None
+
+
+def _data_directory() -> Path:
+    return Path(os.environ.get("SEALANE_DATA") or DEFAULT_DATA)
 
 
 def _at(wanted: Nodes | None, profile: Profile | None) -> Profile:
@@ -90,7 +94,7 @@ def _running_on(data: Path) -> Profile | None:
     nodes = parse_urls(url)
     if not nodes.tls:
         return Profile(url)
-    found = _matching(nodes, data)
+    found = matching_profile(nodes, data)
     if found is None:
         path = data / ADMIN_PROFILE
         problem = f"{str(path)!r} cannot be read by you, and no profile of yours is for {url}"
@@ -117,8 +121,9 @@ def _default_of_user() -> Profile | None:
     return read_old_profile(config_directory()) if name is None else profiles.get(name)
 
 
-def _matching(wanted: Nodes, data: Path) -> Profile | None:
-    """The first profile that is for one of these addresses: the node's own, or one of the user's."""
+def matching_profile(wanted: Nodes, data: Path | None = None) -> Profile | None:
+    """The first profile that is for one of these addresses: that of a node on this machine, or one of the user's."""
+    data = data or _data_directory()
     places = {_place(address) for address in wanted.addresses}
     for path in _profile_files(data):
         url = _url_in(path)

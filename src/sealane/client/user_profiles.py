@@ -61,9 +61,9 @@ class UserProfiles:
     def put(self, profile: Profile) -> Path:
         """Keep it under its name, instead of one that was there; the first one becomes the default."""
         path = self.path(profile.name)
+        default = self.default or profile.name
         write_profile(path, profile)
-        if self.default is None:
-            self.use(profile.name)
+        self.use(default)
         return path
 
     def remove(self, name: str) -> None:

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "sealane.yaml"
 PREFIX = "SEALANE_"
-OTHER_VARIABLES = frozenset({"SEALANE_CONFIG", "SEALANE_URL"})
-"""Variables of the command line that are not settings of a node."""
+OTHER_VARIABLES = frozenset(
+    {
+        "SEALANE_API_KEY",
+        "SEALANE_CA",
+        "SEALANE_CONFIG",
+        "SEALANE_PROFILE",
+        "SEALANE_TOKEN",
+        "SEALANE_URL",
+    }
+)
+"""Variables of clients and of the command line, which are not settings of a node."""
 
 
 @dataclass(frozen=True, slots=True)

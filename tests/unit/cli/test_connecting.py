@@ -1,23 +1,21 @@
-"""Which node a command means, and how it ends."""
+"""How a command reaches its node, and how it ends; which one is meant is in tests/unit/client/test_finding.py."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from sealane.cli.connecting import find_node, profile_path, run
+import sealane
+from sealane.cli.connecting import ask, run
 from sealane.cli.group import SealaneGroup
 from sealane.errors import (
-    CorruptData,
+    DataDirectoryInUse,
     FilterError,
     Forbidden,
     InvalidArgument,
@@ -25,77 +23,8 @@ from sealane.errors import (
     QueueFull,
     Unauthenticated,
     Unavailable,
+    UntrustedNode,
 )
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("SEALANE_URL", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
-def write_node_file(data: Path, *, pid: int, **doors: str) -> None:
-    data.mkdir(exist_ok=True)
-    (data / "node.json").write_text(json.dumps({"pid": pid, "doors": doors, "insecure": True}))
-
-
-def write_profile(text: str) -> None:
-    profile_path().parent.mkdir(parents=True, exist_ok=True)
-    profile_path().write_text(text)
-
-
-def ended_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
-def test_a_node_is_looked_for_in_the_promised_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_profile("url: sealane://profile:1\n")
-    assert find_node(None, tmp_path / "data") == "sealane://profile:1"
-
-    write_node_file(tmp_path / "data", pid=os.getpid(), native="127.0.0.1:2")
-    assert find_node(None, tmp_path / "data") == "sealane://127.0.0.1:2"
-
-    monkeypatch.setenv("SEALANE_URL", "sealane://environment:3")
-    assert find_node(None, tmp_path / "data") == "sealane://environment:3"
-
-    assert find_node("sealane://given:4", tmp_path / "data") == "sealane://given:4"
-
-
-def test_without_any_trace_of_a_node_the_error_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="no node found: start one with `sealane up --insecure`, or give --url"):
-        find_node(None, tmp_path)
-
-
-def test_a_node_that_has_ended_is_not_asked(tmp_path: Path) -> None:
-    pid = ended_pid()
-    write_node_file(tmp_path, pid=pid, native="127.0.0.1:2")
-
-    with pytest.raises(Unavailable, match=rf"process {pid}, has ended\): start one"):
-        find_node(None, tmp_path)
-
-
-def test_a_node_without_a_native_door_cannot_be_asked(tmp_path: Path) -> None:
-    write_node_file(tmp_path, pid=os.getpid(), http="127.0.0.1:8080")
-
-    with pytest.raises(Unavailable, match="has no native door"):
-        find_node(None, tmp_path)
-
-
-def test_a_file_that_is_not_what_a_node_writes_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "node.json").write_text("[]")
-
-    with pytest.raises(CorruptData, match="not what a node writes"):
-        find_node(None, tmp_path)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "address: x", "url: 5", "url: [", "\tx"])
-def test_a_profile_that_tells_no_address_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
-    write_profile(text)
-
-    with pytest.raises(InvalidArgument, match=r"profile\.yaml"):
-        find_node(None, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +32,7 @@ def test_a_profile_that_tells_no_address_is_an_error_that_names_it(tmp_path: Pat
     [
         (Unauthenticated("who are you?"), 3),
         (Forbidden("anna", "publish", "default/orders"), 3),
+        (UntrustedNode("10.0.0.5:7070", "its certificate has expired", "restart it"), 3),
         (InvalidArgument("rate", "is negative"), 2),
         (InvalidName("topic", "a b", "spaces are not allowed"), 2),
         (FilterError("a ~ b", 2, "no such operator"), 2),
@@ -141,3 +71,48 @@ def test_ctrl_c_cancels_the_work_and_ends_with_130() -> None:
         run(work())
     assert ended.value.exit_code == 130
     assert cleaned == [True]
+
+
+@pytest.fixture
+def nothing_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in [name for name in os.environ if name.startswith("SEALANE_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("nothing_is_set")
+def test_administration_begins_on_a_directory_on_which_no_node_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    ask(None, data, lambda lane: lane.create_topic("orders"), offline=True)
+    assert "no node runs on" in capsys.readouterr().err
+    assert ask(None, data, lambda lane: lane.topics(), offline=True) == ["default/orders"]
+
+
+@pytest.mark.usefixtures("nothing_is_set")
+def test_what_is_no_administration_needs_a_node_and_makes_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no node found"):
+        ask(None, tmp_path / "data", lambda lane: lane.topics())
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.usefixtures("nothing_is_set")
+def test_a_directory_that_another_process_holds_is_not_opened(tmp_path: Path) -> None:
+    async def inside(lane: object) -> None:
+        async with sealane.embedded(tmp_path / "data"):
+            pass
+
+    with pytest.raises(DataDirectoryInUse):
+        ask(None, tmp_path / "data", inside, offline=True)
+
+
+@pytest.mark.usefixtures("nothing_is_set")
+def test_administration_of_a_node_elsewhere_does_not_fall_back_to_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEALANE_URL", "sealane://127.0.0.1:1")
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        ask(None, tmp_path / "data", lambda lane: lane.topics(), offline=True, seconds=0.3)
+    assert not (tmp_path / "data").exists()
