@@ -52,6 +52,7 @@ def draw_broker(seed: int) -> Scenario:
         "exchange": drawing.exchange,
         "storage": storage,
         "node": node,
+        "audit": random.Random(f"{seed} audit").random() < 0.5,
         "after_failure": rng.choice(("kill", "power")),
     }
     return Scenario("broker", seed, tuple(drawing.steps), tuple(_tame(rng, fault) for fault in faults), settings)

@@ -79,7 +79,10 @@ def fitting(text: str) -> str:
 
 
 def fitting_details(details: Mapping[str, str | int]) -> dict[str, str | int]:
-    return {
-        fitting(name): fitting(value) if isinstance(value, str) else int(value)
-        for name, value in list(details.items())[:DETAILS_MAX]
-    }
+    return {fitting(name): _fitting_value(value) for name, value in list(details.items())[:DETAILS_MAX]}
+
+
+def _fitting_value(value: str | int) -> str | int:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, int) else fitting(value)
