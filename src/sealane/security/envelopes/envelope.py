@@ -27,6 +27,9 @@ X25519 = 1
 RSA_2048, RSA_3072, RSA_4096 = 2, 3, 4
 RSA_2048_SHA1, RSA_3072_SHA1, RSA_4096_SHA1 = 5, 6, 7
 """OAEP with SHA-1, as older libraries do by default: read, never written."""
+X25519_ALONE = 8
+"""The one recipient of an envelope, with X25519: its session key is agreed on, and needs no wrapping. That is most
+envelopes, and each message carries one."""
 
 WRAPPED_BYTES = {
     X25519: 32 + 48,
@@ -36,8 +39,9 @@ WRAPPED_BYTES = {
     RSA_2048_SHA1: 256,
     RSA_3072_SHA1: 384,
     RSA_4096_SHA1: 512,
+    X25519_ALONE: 32,
 }
-"""By kind. Of X25519 it is the sender's public key, then the session key under AES-256-GCM."""
+"""By kind. Of X25519 it is the sender's public key, and unless alone the session key under AES-256-GCM."""
 
 _HEAD_BYTES = 3
 _ENTRY_HEAD_BYTES = 1 + KEY_ID_BYTES

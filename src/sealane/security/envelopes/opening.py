@@ -16,7 +16,7 @@ from sealane.errors import InvalidArgument
 from sealane.security.envelopes.envelope import FOREIGN, Envelope, InvalidEnvelope, read_envelope
 from sealane.security.envelopes.foreign import open_foreign
 from sealane.security.envelopes.keys import PrivateKey
-from sealane.security.envelopes.session import MESSAGE_LABEL, NONCE_BYTES, session_keys
+from sealane.security.envelopes.session import NONCE_BYTES, session_keys
 from sealane.security.envelopes.wrapping import FOREIGN_KEY_BYTES, SESSION_KEY_BYTES, unwrap
 
 SESSIONS_CACHED = 1_024
@@ -81,7 +81,7 @@ def _opener(envelope: Envelope, session_key: bytes) -> Open | None:
 
     def open_all(ids: Sequence[bytes], payloads: Sequence[bytes]) -> list[bytes]:
         return [
-            decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], MESSAGE_LABEL + message_id)
+            decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], message_id)
             for message_id, sealed in zip(ids, payloads, strict=True)
         ]
 

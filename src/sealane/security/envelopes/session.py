@@ -14,8 +14,6 @@ NONCE_BYTES = 12
 GCM_TAG_BYTES = 16
 MESSAGE_BYTES_ADDED = NONCE_BYTES + GCM_TAG_BYTES
 """By which a sealed payload is longer."""
-MESSAGE_LABEL = b"sealane message v1\0"
-"""In front of the message id in what a payload is bound to."""
 
 _LABEL = b"sealane session v1"
 _KEY_BYTES = 32
@@ -25,6 +23,7 @@ class SessionKeys(NamedTuple):
     """Derived, so that neither says anything of the other, or of the session key as a foreign sender would use it."""
 
     message: bytes
+    """Seals payloads under AES-256-GCM, each with its message's id as associated data, and nothing else."""
     envelope: bytes
 
     def tag(self, body: bytes) -> bytes:

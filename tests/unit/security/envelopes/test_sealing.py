@@ -167,14 +167,22 @@ def test_an_envelope_cut_off_anywhere_is_refused() -> None:
     assert not problems_under(sealed, envelope)
 
 
-def test_an_envelope_changed_anywhere_is_refused_by_every_recipient() -> None:
-    sealed = seal(plain([b"a"]), key(), key("x25519", 1))
+@pytest.mark.parametrize("recipients", [1, 2])
+def test_an_envelope_changed_anywhere_is_refused_by_every_recipient(recipients: int) -> None:
+    keys = [key("x25519", number) for number in range(recipients)]
+    sealed = seal(plain([b"a"]), *keys)
     (envelope,) = sealed.column(ENVELOPE).to_pylist()
     for at in range(len(envelope)):
         changed = bytearray(envelope)
         changed[at] ^= 1 << at % 8
-        for number in (0, 1):
-            assert problems_under(sealed, bytes(changed), key("x25519", number)), at
+        for each in keys:
+            assert problems_under(sealed, bytes(changed), each), at
+
+
+def test_the_envelope_of_one_recipient_is_as_short_as_it_can_be() -> None:
+    (envelope,) = seal(plain([b"a"]), key()).column(ENVELOPE).to_pylist()
+    assert len(envelope) == 3 + 1 + 8 + 32 + 16
+    assert Recipients([key().public]).envelope_bytes == len(envelope)
 
 
 def test_random_bytes_for_an_envelope_are_refused() -> None:
