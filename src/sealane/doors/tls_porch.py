@@ -10,7 +10,7 @@ from sealane.doors.tls import NodeTls
 from sealane.doors.tls_connection import Inside, TlsConnection
 from sealane.errors import TooManyConnections
 from sealane.log import get_log
-from sealane.node.entrances import Entrances
+from sealane.node.gate import Gate
 
 log = get_log("sealane.doors.tls")
 
@@ -26,16 +26,19 @@ SCRATCH_BYTES = 256 << 10
 class TlsPorch:
     """Between a door's port and its own protocol. Everything happens on the event loop."""
 
-    def __init__(self, tls: NodeTls, *, waiting_max: int, word_to_plain_text: bytes) -> None:
-        """So many may be in the middle of their handshake; and this is all that those hear who do not speak TLS."""
+    def __init__(self, door: str, tls: NodeTls, *, waiting_max: int, word_to_plain_text: bytes) -> None:
+        """Of the door of this name. So many may be in the middle of their handshake; and this is all that those hear who
+        do not speak TLS.
+        """
+        self._door = door
         self._tls = tls
         self._waiting_max = waiting_max
         self.word_to_plain_text = word_to_plain_text
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         """Between `get_buffer` and `buffer_updated` of one connection nothing of another one runs."""
         self.connections_refused = 0
-        self.entrances: Entrances | None = None
-        """Where they are counted by their address, as soon as there is a node."""
+        self.gate: Gate | None = None
+        """Where they are counted, as soon as there is a node."""
         self._waiting: dict[TlsConnection, str | None] = {}
         """With the address under which each is counted."""
 
@@ -63,10 +66,10 @@ class TlsPorch:
         if len(self._waiting) > self._waiting_max:
             self.refused("too many handshakes are under way", connection)
             connection.abort()
-        elif self.entrances is not None:
+        elif self.gate is not None:
             address = str((connection.get_extra_info("peername") or ("",))[0])
             try:
-                self.entrances.arrived(address)
+                self.gate.entrances.arrived(address)
                 self._waiting[connection] = address
             except TooManyConnections as error:
                 self.refused(str(error), connection)
@@ -77,8 +80,8 @@ class TlsPorch:
         """It has come in, where its door counts it from now on, or gone away."""
         self._midway.pop(connection, None)
         address = self._waiting.pop(connection, None)
-        if address is not None and self.entrances is not None:
-            self.entrances.departed(address)
+        if address is not None and self.gate is not None:
+            self.gate.entrances.departed(address)
 
     def midway(self, connection: TlsConnection) -> None:
         """A part of its certificate has come, and the rest has not."""
@@ -96,6 +99,8 @@ class TlsPorch:
     def refused(self, why: str, transport: asyncio.BaseTransport | None) -> None:
         """Strangers could fill the log with this, so it is said only to those who look closely."""
         self.connections_refused += 1
+        if self.gate is not None:
+            self.gate.handshake_refused(self._door)
         log.debug("a TLS handshake is refused", problem=why, peer=self.peer_of(transport))
 
     @staticmethod

@@ -71,6 +71,10 @@ class Gate:
         """End the connections of those whose credential is over. Doors that keep connections call it every second."""
         self._node.entrances.show_out(self._node.identity.is_over, CREDENTIAL_OVER)
 
+    def handshake_refused(self, door: str) -> None:
+        """A connection did not get through its TLS handshake."""
+        self._node.measures.handshakes_refused[door] += 1
+
     def refused(self, error: BaseException) -> None:
         """A door has answered with this error: it is counted by its class."""
         self._node.measures.refused(error)

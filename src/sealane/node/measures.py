@@ -94,6 +94,8 @@ class Measures:
         """By whose quota it was (`principal`, `domain`) and of what it was short: requests that came too soon."""
         self.connections_refused: Counter[str] = Counter()
         """By what had too many: `address`, `principal`."""
+        self.handshakes_refused: Counter[str] = Counter()
+        """By door: connections that did not get through their TLS handshake."""
         self.connections: dict[str, Callable[[], int]] = {}
         """By door: how many connections there are now. A door puts itself here when it starts."""
 

@@ -114,6 +114,11 @@ class NodeCollector(Collector):
         for of, count in node.measures.connections_refused.items():
             crowded.add_metric((of,), count)
         yield crowded
+        meaning = "Connections that did not get through their TLS handshake."
+        strangers = CounterMetricFamily("sealane_handshakes_refused", meaning, labels=("door",))
+        for door, count in node.measures.handshakes_refused.items():
+            strangers.add_metric((door,), count)
+        yield strangers
         crashes = CounterMetricFamily("sealane_task_crashes", "Crashes of supervised tasks.", labels=("task",))
         for task, count in node.supervisor.crashes.items():
             crashes.add_metric((task,), count)

@@ -167,6 +167,7 @@ async def test_plain_text_is_told_that_this_door_speaks_tls(running: SecureNode)
 
     assert said.code == "unauthenticated"
     assert "sealanes://" in said.text
+    assert running.node.measures.handshakes_refused == {"native": 1}
 
 
 async def test_garbage_harms_nobody(running: SecureNode) -> None:

@@ -105,7 +105,7 @@ class Door:
 async def opened(
     tls: NodeTls, inside: Callable[[list[Inside]], Inside] = Echo, *, waiting_max: int = 100
 ) -> AsyncIterator[Door]:
-    porch = TlsPorch(tls, waiting_max=waiting_max, word_to_plain_text=WORD)
+    porch = TlsPorch("echo", tls, waiting_max=waiting_max, word_to_plain_text=WORD)
     made: list[Inside] = []
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: porch.connection(lambda: inside(made)), "127.0.0.1", 0)

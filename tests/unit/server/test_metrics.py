@@ -83,12 +83,14 @@ async def test_the_state_of_the_node_is_in_gauges() -> None:
         await running.lane.publish("orders", b"x")
         running.node.measures.connections["native"] = lambda: 5
         running.node.measures.refused(TopicNotFound("default/nowhere"))
+        running.node.measures.handshakes_refused["native"] += 2
         running.node.supervisor.crashed("timer", RuntimeError("planted"))
         running.clock.pass_seconds(3)
         families = scraped(running.node)
 
     assert value(families, "sealane_connections", door="native") == 5
     assert value(families, "sealane_refusals_total", error="TopicNotFound") == 1
+    assert value(families, "sealane_handshakes_refused_total", door="native") == 2
     assert value(families, "sealane_task_crashes_total", task="timer") == 1
     assert value(families, "sealane_uptime_seconds") == 3
     assert value(families, "sealane_ready") == value(families, "sealane_live") == 1

@@ -35,7 +35,7 @@ class HttpDoor:
         self._porch: TlsPorch | None = None
         if tls is not None:
             limit = settings.connections_max
-            self._porch = TlsPorch(tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
+            self._porch = TlsPorch(self.name, tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
         self._app = make_app(settings, watched, metrics_public=settings.metrics_public or tls is None)
         config = BoundedConfig(
             self._app,
@@ -65,7 +65,7 @@ class HttpDoor:
         self._app.state.gate = gate
         self._config.entrances = gate.entrances
         if self._porch is not None:
-            self._porch.entrances = gate.entrances
+            self._porch.gate = gate
 
     def _new_protocol(self, **arguments: Any) -> asyncio.BaseProtocol:
         inside = partial(BoundedConnection, **arguments)

@@ -79,8 +79,8 @@ class NativeDoor:
         self._porch: TlsPorch | None = None
         if tls is not None:
             limit = settings.connections_max
-            self._porch = TlsPorch(tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
-            self._porch.entrances = gate.entrances
+            self._porch = TlsPorch(self.name, tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
+            self._porch.gate = gate
         self._server: asyncio.Server | None = None
         self._address = ""
         self._sweeper: asyncio.TimerHandle | None = None
