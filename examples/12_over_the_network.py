@@ -1,6 +1,6 @@
 """Over the network: a producer and a consumer go on while the node is killed and comes back.
 
-A real node would be there already: `sealane up --insecure`. Here the example starts one of its own, to kill it.
+A real node would be there already: `sealane up`. Here the example starts one of its own, to kill it.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class TlsPorch:
     """Between a door's port and its own protocol. Everything happens on the event loop."""
 
     def __init__(self, door: str, tls: NodeTls, *, waiting_max: int, word_to_plain_text: bytes) -> None:
-        """Of the door of this name. So many may be in the middle of their handshake; and this is all that those hear who
-        do not speak TLS.
+        """Of the door of this name. So many may be in the middle of their handshake; `word_to_plain_text` is all that
+        those hear who do not speak TLS.
         """
         self._door = door
         self._tls = tls
