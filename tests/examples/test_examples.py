@@ -53,6 +53,13 @@ EXPECTED = {
     "11_testing.py": ["1 passed"],
     "12_over_the_network.py": ["200 of 200 orders were billed, through a crash of the node"],
     "13_without_await.py": ["20 jobs were done"],
+    "14_sealed_end_to_end.py": [
+        "message.sealed = True, headers {'region': 'eu'}",
+        "billing reads: card 4111 1111, card 4222 2222",
+        "audit reads: card 4111 1111, and leaves 1 that is not for it",
+        "a stranger: it was not sealed for any of the keys",
+        "pinned: audit has another key now, nothing was published",
+    ],
 }
 
 
