@@ -19,7 +19,7 @@ from sealane.cli.main import COMMANDS
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "cli.md"
 
-FILES = ("audit.jsonl", "invoice.pdf", "orders.jsonl")
+FILES = ("audit.jsonl", "invoice.pdf", "orders.jsonl", "anna.crt", "anna.key", "ca.crt")
 """What examples read."""
 HEAVY = ("pyarrow", "numpy", "cryptography", "fastapi", "uvicorn", "sealane.client", "sealane.engine", "sealane.server")
 """What `sealane --help` and completion have no use for."""

@@ -148,6 +148,7 @@ def test_an_unknown_variable_is_an_error_too(variable: str, meant: str) -> None:
 
 def test_variables_of_the_command_line_and_empty_ones_are_not_settings() -> None:
     load(environ={"SEALANE_URL": "sealane://there", "SEALANE_DOORS__HTTP__PORT": "", "_SEALANE_COMPLETE": "x"})
+    load(environ={f"SEALANE_{each}": "x" for each in ("API_KEY", "CA", "PROFILE", "TOKEN")})
 
 
 def test_an_unknown_name_in_a_flag_is_an_error_too() -> None:
