@@ -156,7 +156,7 @@ class Keyring:
                 f"the keys of domain {self._destroyed[key_id]!r} were destroyed; its data is gone for good"
             )
         raise KeyUnavailable(
-            f"domain {domain!r} has no key {key_id}; the data was sealed under another data directory's keys"
+            f"domain {domain!r} has no key {key_id}: the data is of another data directory, or older than the key table"
         )
 
     # --- the master key -----------------------------------------------------------------------------------------------

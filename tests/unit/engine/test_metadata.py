@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sealane.engine.contract import PartitionKey
 from sealane.engine.local.manifest import CompactedFile, Place
 from sealane.engine.local.metadata import Metadata
-from sealane.engine.local.metadata_schema import METADATA_VERSION
+from sealane.engine.local.metadata_schema import METADATA_VERSION, UPGRADES
 from sealane.engine.local.record import JOURNAL, MESSAGES
 from sealane.errors import FormatTooNew, StorageFailed, VersionMismatch
 from sealane.security.keys import WrappedKey
@@ -235,6 +235,53 @@ def test_a_version_1_database_is_upgraded_and_keeps_all_it_knew(directory):
     assert metadata.put("new", b"", expected=0) == 8
     metadata.save_trim(ORDERS, 100, 9)
     assert metadata.trims() == {ORDERS: (100, 9)}
+
+
+def test_a_version_2_database_is_upgraded_and_does_not_know_how_old_its_keys_are(directory):
+    with sqlite3.connect(directory.path) as old:
+        old.executescript(VERSION_1)
+        UPGRADES[1](old)
+        old.execute("UPDATE format SET version = 2")
+    old.close()
+    for metadata in (directory.open(), directory.open()):
+        assert metadata.wrapped_keys() == [WrappedKey(1, "default", b"\xaa\xbb")]
+        assert metadata.keys_made_us() == {}
+    metadata.save_wrapped_key(WrappedKey(2, "default", b"new"))
+    assert directory.open().keys_made_us() == {2: directory.clock.now_us}
+
+
+def test_retired_keys_leave_no_trace_in_the_files_of_the_database(directory, tmp_path):
+    secret = b"wrapped-key-bytes-of-sales"
+    metadata = directory.open()
+    metadata._connection.execute("PRAGMA journal_mode = WAL")
+    metadata.save_wrapped_key(WrappedKey(1, "sales", secret))
+    metadata.save_wrapped_key(WrappedKey(2, "sales", b"newer"))
+    metadata.retire_wrapped_keys([1])
+    assert metadata.wrapped_keys() == [WrappedKey(2, "sales", b"newer")]
+    assert all(secret not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_keys_are_wrapped_anew_together_with_the_check_value(directory, tmp_path):
+    metadata = directory.open()
+    metadata._connection.execute("PRAGMA journal_mode = WAL")
+    metadata.save_key_check(b"old")
+    metadata.save_wrapped_key(WrappedKey(1, "sales", b"wrapped-by-the-old-one"))
+    metadata.save_wrapped_key(WrappedKey(2, "shop", None))
+    metadata.rewrap_keys([WrappedKey(1, "sales", b"wrapped-by-the-new-one")], b"new")
+    again = directory.open()
+    assert again.wrapped_keys() == [WrappedKey(1, "sales", b"wrapped-by-the-new-one"), WrappedKey(2, "shop", None)]
+    assert again.key_check() == b"new"
+    assert all(b"wrapped-by-the-old-one" not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_value_in_other_bytes_keeps_its_version_unless_it_was_changed(directory):
+    metadata = directory.open()
+    version = metadata.put("k", b"one", expected=0)
+    metadata.replace_value("k", b"two", version=version)
+    assert metadata.get("k") == (b"two", version, None)
+    newer = metadata.put("k", b"three", expected=version)
+    metadata.replace_value("k", b"four", version=version)
+    assert metadata.get("k") == (b"three", newer, None)
 
 
 def test_a_format_from_which_no_upgrade_exists_is_an_error(directory):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sealane.engine.contract import Append, PartitionKey
-from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
+from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings, restore
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.key_use import key_ids_on_disk
 from sealane.engine.local.metadata import Metadata
-from sealane.errors import Closed, KeyUnavailable
+from sealane.errors import Closed, KeyUnavailable, StorageError
 from sealane.message import Limits, Stamp, from_payloads
 from sealane.security.records import SYSTEM_DOMAIN, Records
 from tests.contract.engine_suite import Clock
@@ -268,3 +268,93 @@ async def test_whoever_waits_for_it_hears_that_the_engine_closes(tmp_path: Path)
     await engine.close()
     with pytest.raises(Closed):
         await waiting
+
+
+async def test_the_active_segment_ends_so_that_it_can_be_compacted(tmp_path: Path) -> None:
+    engine = await engine_on(tmp_path, StorageSettings(space_retry_seconds=0.01))
+    sales = await Writer(engine, "sales").open()
+    await sales.write(1)
+    assert engine._wal.active is not None
+    before = engine._wal.active.name
+    await engine.keys.rotate("sales")
+    await resealed(engine)
+    assert engine._wal.active.name != before
+    assert not (tmp_path / before).exists()
+    await sales.check()
+    await engine.close()
+
+
+async def test_a_backup_made_meanwhile_opens_with_its_own_keys(tmp_path: Path) -> None:
+    engine = await engine_on(tmp_path / "data")
+    sales = await Writer(engine, "sales").open()
+    await sales.write(100)
+    await engine.keys.rotate("sales")
+    report, _ = await asyncio.gather(engine.backup(tmp_path / "copy"), resealed(engine))
+    assert report.damaged == ()
+    await engine.close()
+    restore(tmp_path / "copy", tmp_path / "restored")
+    engine = await engine_on(tmp_path / "restored")
+    await sales.check(engine)
+    await resealed(engine)
+    await sales.check(engine)
+    await engine.close()
+
+
+async def test_the_master_key_is_not_exchanged_under_a_backup(tmp_path: Path) -> None:
+    engine = await engine_on(tmp_path / "data")
+    sales = await Writer(engine, "sales").open()
+    await sales.write(10)
+    backup = asyncio.create_task(engine.backup(tmp_path / "copy"))
+    await asyncio.sleep(0)
+    with pytest.raises(StorageError, match="backup is under way"):
+        await engine.keys.rotate_master()
+    await backup
+    await engine.keys.rotate_master()
+    await engine.close()
+    restore(tmp_path / "copy", tmp_path / "restored")
+    for directory in ("data", "restored"):
+        engine = await engine_on(tmp_path / directory)
+        await sales.check(engine)
+        await engine.close()
+
+
+async def test_a_compactor_in_another_process_knows_the_new_master_key(tmp_path: Path) -> None:
+    engine = await engine_on(tmp_path, process=True)
+    sales = await Writer(engine, "sales").open()
+    await sales.write(50)
+    await engine.keys.rotate_master()
+    new = await engine.keys.rotate("sales")
+    await resealed(engine)
+    await sales.check()
+    await engine.close()
+    assert keys_on_disk(tmp_path) == {new}
+
+
+async def test_a_key_that_seals_is_never_given_up(tmp_path: Path) -> None:
+    engine = await engine_on(tmp_path)
+    key_id = engine.sealer.keyring.ensure("sales")
+    with pytest.raises(ValueError, match=f"key {key_id} seals"):
+        engine.sealer.keyring.retire([key_id])
+    await engine.close()
+
+
+async def test_a_file_that_the_index_does_not_know_keeps_its_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = await engine_on(tmp_path)
+    sales = await Writer(engine, "sales").open()
+    await sales.write(30)
+    assert engine._wal.active is not None
+    stray = tmp_path / "wal" / f"{0:020d}.wal"
+    stray.write_bytes((tmp_path / engine._wal.active.name).read_bytes())
+    old = engine.sealer.keyring.ensure("sales")
+    await engine.keys.rotate("sales")
+    loop, housekeeping = asyncio.get_running_loop(), engine.housekeeping
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        # It has refused, and rests for half a minute.
+        while housekeeping._resealing_not_before < loop.time() + 10:
+            await engine.get("a round trip to the disk")
+    assert "against what the index says" in caplog.text
+    assert old in engine.sealer.keyring.outdated()
+    stray.unlink()
+    await engine.close()

@@ -51,6 +51,10 @@ class OnlineBackup:
         self._task: asyncio.Task[BackupReport] | None = None
         self._closing = False
 
+    @property
+    def is_under_way(self) -> bool:
+        return self._task is not None
+
     async def run(self, target: Path, *, include_key: bool, progress: Progress | None) -> BackupReport:
         """As `BacksUp.backup`. Cancelled, it clears up first."""
         if self._task is not None:

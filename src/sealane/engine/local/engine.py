@@ -10,17 +10,14 @@ from typing import TypeVar
 
 from sealane.engine.backup_report import BackupReport, Progress
 from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
+from sealane.engine.local.background import Joints, MakeCompactor, arrange
 from sealane.engine.local.backup_online import OnlineBackup
-from sealane.engine.local.compacting import Compacting
-from sealane.engine.local.compactor_process import Compactor, ProcessCompactor
-from sealane.engine.local.files import DiskFiles, Files
+from sealane.engine.local.compactor_process import Compactor
+from sealane.engine.local.files import Files
 from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
-from sealane.engine.local.housekeeping import Housekeeping
-from sealane.engine.local.local_keys import LocalKeys
-from sealane.engine.local.partition import PartitionLogs
+from sealane.engine.local.partition import PartitionLogs, reserve_all
 from sealane.engine.local.reads import Reads
 from sealane.engine.local.recovery import Quarantined, RecoveryReport
-from sealane.engine.local.resealing import Resealing
 from sealane.engine.local.runner import Runner, ThreadRunner
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.start import Start
@@ -31,7 +28,6 @@ from sealane.engine.watch import EngineWatch
 from sealane.errors import Closed, Fenced, StorageError, StorageFailed, StorageFull
 from sealane.log import get_log
 from sealane.prompt import Prompt
-from sealane.security.sealing import Sealer
 
 _log = get_log("sealane.engine")
 
@@ -55,7 +51,7 @@ class LocalEngine:
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         runner: Runner | None = None,
-        compactor: Compactor | Callable[[Files, Sealer], Compactor] | None = None,
+        compactor: Compactor | MakeCompactor | None = None,
     ) -> LocalEngine:
         """Lock the directory, check its key, recover its log, and be ready.
 
@@ -82,7 +78,7 @@ class LocalEngine:
         commit_runner: Runner,
         disk_runner: Runner,
         own_runners: Sequence[ThreadRunner],
-        compactor: Compactor | Callable[[Files, Sealer], Compactor] | None,
+        compactor: Compactor | MakeCompactor | None,
     ) -> None:
         settings = start.settings
         self.watch = EngineWatch()
@@ -109,61 +105,6 @@ class LocalEngine:
         self.quarantined: list[Quarantined] = list(self.recovery.quarantined)
         """Every stored entry found damaged, at opening or by a read since."""
         self._reads = Reads(self._partitions, self._sources, self.sealer, disk_runner, self.quarantined)
-        if callable(compactor):
-            compactor = compactor(start.files, start.sealer)
-        elif compactor is None and isinstance(start.files, DiskFiles):
-            compactor = ProcessCompactor(
-                start.files.location,
-                start.sealer.keyring,
-                bytes_per_second_max=settings.compaction_bytes_per_second_max,
-            )
-        compacting = Compacting(
-            start.files,
-            space=self._space,
-            sources=self._sources,
-            metadata=self._metadata,
-            partitions=self._partitions,
-            dropped=self._dropped,
-            closed=start.recovered.closed,
-            compacted=start.compacted,
-            runner=disk_runner,
-            compactor=compactor,
-            number=start.number,
-            generation=self._next_epoch,
-            stop=self._stop,
-        )
-        resealing = Resealing(
-            start.files,
-            metadata=self._metadata,
-            sealer=self.sealer,
-            wal=self._wal,
-            sources=self._sources,
-            compacting=compacting,
-            runner=disk_runner,
-            settled=self._all_settled,
-            end_segment=self._end_segment,
-        )
-        self.housekeeping = Housekeeping(
-            start.files,
-            settings,
-            space=self._space,
-            wal=self._wal,
-            sources=self._sources,
-            compacting=compacting,
-            resealing=resealing,
-            runner=disk_runner,
-            watch=self.watch,
-        )
-        self.keys = LocalKeys(
-            start.files,
-            keyring=self.sealer.keyring,
-            metadata=self._metadata,
-            partitions=self._partitions,
-            resealing=resealing,
-            runner=disk_runner,
-            drop=self.drop,
-            wake=self.housekeeping.wake,
-        )
         self._backup = OnlineBackup(
             start.files,
             settings,
@@ -172,6 +113,20 @@ class LocalEngine:
             sources=self._sources,
             runner=disk_runner,
             clock=start.clock,
+        )
+        self.housekeeping, self.keys = arrange(
+            start,
+            compactor,
+            disk_runner,
+            Joints(
+                watch=self.watch,
+                generation=self._next_epoch,
+                stop=self._stop,
+                settled=self._all_settled,
+                end_segment=self._end_segment,
+                drop=self.drop,
+                is_backing_up=lambda: self._backup.is_under_way,
+            ),
         )
         self._group = GroupCommit[Pending, Landed](
             GroupWriter(self._wal, self.sealer).write,
@@ -238,7 +193,7 @@ class LocalEngine:
         if len(logs) == 1:
             logs[0].reserve(appends[0])
         else:
-            _reserve_all(logs, appends)
+            reserve_all(logs, appends)
         done: Prompt[None] = Prompt(loop=self._loop)
         self._group.submit(Pending(appends, logs, size, done))
         return done
@@ -448,15 +403,3 @@ class LocalEngine:
         self._sources.close()
         self._metadata.close()
         self._files.release()
-
-
-def _reserve_all(logs: list[PartitionLogs], appends: Sequence[Append]) -> None:
-    """All or nothing: an append that may not land gives the places back that those before it took."""
-    before = [(each, each.next_offset, each.next_journal) for each in logs]
-    try:
-        for each, append in zip(logs, appends, strict=True):
-            each.reserve(append)
-    except StorageError:
-        for each, offset, journal in before:
-            each.next_offset, each.next_journal = offset, journal
-        raise

@@ -33,6 +33,7 @@ class LocalKeys:
         runner: Runner,
         drop: Callable[[PartitionKey], Awaitable[None]],
         wake: Callable[[], None],
+        is_backing_up: Callable[[], bool],
     ) -> None:
         self._files = files
         self._keyring = keyring
@@ -42,6 +43,7 @@ class LocalKeys:
         self._runner = runner
         self._drop = drop
         self._wake = wake
+        self._is_backing_up = is_backing_up
         self._lock = asyncio.Lock()
         self._destroying: set[str] = set()
 
@@ -71,6 +73,8 @@ class LocalKeys:
 
     async def rotate_master(self) -> None:
         async with self._lock:
+            if self._is_backing_up():
+                raise StorageError("a backup is under way, which ends with the key that it began with; wait for it")
             try:
                 await self._runner.run(lambda: self._keyring.rotate_master(self._files))
             except OSError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sealane.engine.contract import Append, Opened, PartitionKey
 from sealane.engine.local.index import LogIndex
 from sealane.engine.local.record import MESSAGES
 from sealane.engine.local.tail import LogTail
-from sealane.errors import Fenced, OffsetMismatch
+from sealane.errors import Fenced, OffsetMismatch, StorageError
 
 
 class PartitionLogs:
@@ -65,3 +67,15 @@ class PartitionLogs:
             lost=self.messages.lost(),
             journal_lost=self.journal.lost(),
         )
+
+
+def reserve_all(logs: list[PartitionLogs], appends: Sequence[Append]) -> None:
+    """All or nothing: an append that may not land gives the places back that those before it took."""
+    before = [(each, each.next_offset, each.next_journal) for each in logs]
+    try:
+        for each, append in zip(logs, appends, strict=True):
+            each.reserve(append)
+    except StorageError:
+        for each, offset, journal in before:
+            each.next_offset, each.next_journal = offset, journal
+        raise

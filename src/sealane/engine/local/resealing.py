@@ -107,6 +107,7 @@ class Resealing:
         # In this order: what these keys have sealed is all in its place from here on, and they seal nothing more.
         await self._settled()
         if not self._values_free_of.issuperset(outdated):
+            # Once is enough: a value that is put from here on is sealed by a newer key.
             await self._runner.run(lambda: self._reseal_values(outdated))
             self._values_free_of = frozenset(outdated)
         found = await self._look(frozenset(outdated))
