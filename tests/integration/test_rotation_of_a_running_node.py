@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
+import sys
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -147,3 +149,21 @@ async def keep_rotating(lane: sealane.Lane, chance: random.Random) -> None:
 
 def id_of(number: int) -> str:
     return f"00000000-0000-7000-8000-{number:012d}"
+
+
+async def test_ctrl_c_ends_the_waiting_and_not_the_work(tmp_path: Path) -> None:
+    settings = {**SMALL, "storage.compaction_bytes_per_second_max": 20_000}
+    with NodeProcess(tmp_path / "data", settings) as node:
+        async with sealane.connect(node.url) as lane:
+            await lane.publish_many("orders", [payload(number) for number in range(500)])
+            command = ("-m", "sealane", "key", "rotate", "--domain", "default", "--url", node.url)
+            pipe = asyncio.subprocess.PIPE
+            rotating = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=pipe, stderr=pipe)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while not (await lane.administer("key.status"))["bytes_total"]:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.02)
+                rotating.send_signal(signal.SIGINT)
+                _, said = await rotating.communicate()
+            assert rotating.returncode == 130
+            assert b"goes on in the background" in said
+            assert (await lane.administer("key.status"))["resealing"] is True

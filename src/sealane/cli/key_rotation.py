@@ -88,13 +88,14 @@ def status(as_json: AsJson = False, url: Url = None, data: Data = DEFAULT_DATA) 
 
 async def _rotate(lane: Lane, domain: str | None, told: Told | None) -> dict[str, Any]:
     asked = {"all": True} if domain is None else {"domain": domain}
-    answer: dict[str, Any] = await lane.administer("key.rotate", **asked)
-    if told is not None:
-        try:
+    try:
+        answer: dict[str, Any] = await lane.administer("key.rotate", **asked)
+        if told is not None:
             await _resealed(lane, told)
-        except asyncio.CancelledError:
-            typer.echo("what is left goes on in the background; `sealane key status` tells how far it is", err=True)
-            raise
+    except asyncio.CancelledError:
+        # The node may have been told, and not have answered yet.
+        typer.echo("what has begun goes on in the background; `sealane key status` tells how far it is", err=True)
+        raise
     return {**answer, "resealed": told is not None}
 
 
