@@ -16,7 +16,7 @@ import pyarrow as pa
 from sealane.client.broker import Landed
 from sealane.client.coalescing import BATCH_MESSAGES, Coalescer
 from sealane.client.outgoing import Outgoing
-from sealane.errors import InvalidArgument, KeyPinMismatch
+from sealane.errors import InvalidArgument, KeyPinMismatch, Unavailable
 from sealane.message import Batch, Row
 from sealane.security.envelopes import PublicKey, Recipients, same_fingerprint, seal_batch, sealed_bytes
 
@@ -143,7 +143,10 @@ class Sealing:
 
     async def _looked_up(self, names: list[str]) -> dict[str, list[PublicKey]]:
         found = await self._administer("directory.get", names=names)
-        return {name: [PublicKey.from_pem(key["pem"]) for key in found[name]] for name in names}
+        try:
+            return {name: [PublicKey.from_pem(key["pem"]) for key in found[name]] for name in names}
+        except (AttributeError, LookupError, TypeError):
+            raise Unavailable("the node answered a question for public keys with something else") from None
 
 
 def _choice(seal_for: SealFor) -> _Choice:

@@ -24,7 +24,7 @@ from sealane.security.envelopes import (
     sealed_bytes,
 )
 from sealane.security.envelopes.envelope import ENVELOPE_BYTES_MAX, read_envelope
-from sealane.security.envelopes.opening import CHANGED, NOT_FOR_US, NOT_SEALED, OPENING_KEYS_MAX
+from sealane.security.envelopes.opening import CHANGED, NOT_FOR_US, NOT_SEALED, OPENING_KEYS_MAX, SESSIONS_CACHED
 from sealane.security.envelopes.sealing import with_columns
 from sealane.security.envelopes.session import MESSAGE_BYTES_ADDED
 from tests.unit.security.envelopes.sealed import LIMITS, key, plain, seal
@@ -257,3 +257,12 @@ def test_the_size_of_a_sealed_batch_is_known_before_and_limited() -> None:
     assert sealed.nbytes == size
     with pytest.raises(LimitExceeded, match="sealed batch"):
         seal(batch, key(), key("rsa-2048"), limits=Limits(batch_bytes_max=size - 1))
+
+
+def test_more_envelopes_than_are_remembered_open_all_the_same() -> None:
+    keys = OpeningKeys(key())
+    envelopes = [seal(plain([b"%d" % number]), key()) for number in range(SESSIONS_CACHED + 10)]
+    for _ in range(2):
+        for number, sealed in enumerate(envelopes):
+            assert open_batch(sealed, keys)[0].payloads() == [b"%d" % number]
+    assert len(keys._sessions) == SESSIONS_CACHED
