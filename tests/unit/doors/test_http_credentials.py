@@ -16,11 +16,10 @@ from sealane.doors.http.authenticating import credentials_of
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.errors import Unauthenticated
 from sealane.security.grants import Grant
-from sealane.security.key_text import read_api_key
 from tests.secure_node import SecureNode, secure_node
 
 DEADLINE_SECONDS = 30
-SECRET = "slk_" + "a" * 12 + "_" + "B" * 43
+KEY = "slk_" + "a" * 12 + "_" + "B" * 43
 
 
 class Answer:
@@ -148,15 +147,10 @@ def test_what_a_request_can_show() -> None:
     assert credentials_of("Bearer e30.e30.e30") == {"token": "e30.e30.e30"}
     assert credentials_of("bearer e30.e30.e30") == {"token": "e30.e30.e30"}
     assert credentials_of(basic("anna", "a:b")) == {"user": "anna", "password": "a:b"}
-    shown = credentials_of(f"Bearer {SECRET}")
-    assert shown is not None
-    assert shown["key"]["id"] == read_api_key(SECRET).id
-    assert read_api_key(SECRET).secret not in shown["key"].values()
+    assert credentials_of(f"Bearer {KEY}") == {"key": KEY}
 
 
-@pytest.mark.parametrize(
-    "shown", ["Digest abc", "Basic", "Basic !!!", "Basic YW5uYQ==", "Bearer slk_short", "Basic /w=="]
-)
+@pytest.mark.parametrize("shown", ["Digest abc", "Basic", "Basic !!!", "Basic YW5uYQ==", "Basic /w=="])
 def test_refused_what_cannot_be_read_and_not_repeated(shown: str) -> None:
     with pytest.raises(Unauthenticated) as refused:
         credentials_of(shown)

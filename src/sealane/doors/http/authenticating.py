@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
-import time
 from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from sealane.doors.http.connection import CERTIFICATE
-from sealane.errors import InvalidArgument, SealaneError, Unauthenticated
+from sealane.errors import SealaneError, Unauthenticated
 from sealane.node.gate import Gate
 from sealane.node.session import Session
 from sealane.security.introductions import Introduction
-from sealane.security.key_text import KEY_PREFIX, read_api_key
-from sealane.wire.signing import NONCE_BYTES, login_proof
+from sealane.security.key_text import KEY_PREFIX
 
 DOOR = "http"
 
@@ -48,27 +45,12 @@ def credentials_of(authorization: str | None) -> dict[str, Any] | None:
     scheme, _, value = authorization.partition(" ")
     match scheme.lower():
         case "bearer" if value.strip().startswith(KEY_PREFIX):
-            return {"key": _proof(value)}
+            return {"key": value.strip()}
         case "bearer":
             return {"token": value.strip()}
         case "basic":
             return _user_and_password(value)
     raise Unauthenticated("the Authorization header is neither Bearer (an API key or a token) nor Basic")
-
-
-def _proof(text: str) -> dict[str, Any]:
-    """What a client of the native door sends for its key: so there is one way to check it, and one to refuse it."""
-    try:
-        key = read_api_key(text)
-    except InvalidArgument as error:
-        raise Unauthenticated(error.problem) from None
-    nonce, time_us = os.urandom(NONCE_BYTES), time.time_ns() // 1_000
-    return {
-        "id": key.id,
-        "time_us": time_us,
-        "nonce": nonce,
-        "proof": login_proof(key.secret, key.id, nonce, time_us),
-    }
 
 
 def _user_and_password(value: str) -> dict[str, Any]:
