@@ -22,7 +22,7 @@ from sealane.log import get_log
 from sealane.node.identity import Identity
 from sealane.node.identity_files import write_crl
 from sealane.security.ca.moments import DAY_US, said, to_us
-from sealane.security.ca.names import host_names
+from sealane.security.ca.names import host_names, serial_text
 from sealane.security.principals import ADMIN_ROLE
 from sealane.server.identity_files import IdentityFiles
 
@@ -101,8 +101,10 @@ class OwnIdentity:
     # --- the server's certificate -------------------------------------------------------------------------------------
 
     def _is_due(self, certificate: x509.Certificate | None) -> bool:
-        """Whether another one is needed: this one is of another authority, for other names, or over soon."""
+        """Whether another one is needed: this one is of another authority, revoked, for other names, or over soon."""
         if certificate is None or self._files.ca.read_text() != self._authorities.info().certificate:
+            return True
+        if self._authorities.is_revoked(f"certificate:{serial_text(certificate.serial_number)}"):
             return True
         return self._ends_soon(certificate) or not self._is_for_every_name(certificate)
 

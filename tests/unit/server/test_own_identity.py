@@ -154,6 +154,15 @@ async def test_it_is_renewed_a_month_before_it_ends_and_not_before_that(home: Ho
     assert read_profile(home.files.admin_profile).url == URL
 
 
+async def test_a_certificate_of_the_node_that_was_revoked_is_replaced(home: Home) -> None:
+    own = await home.start()
+    serial = home.certificate.serial_number
+    await home.node.identity.authorities.revoke("localhost", "key-compromise")
+    await own.ensure()
+
+    assert home.certificate.serial_number != serial
+
+
 async def test_an_admin_whose_certificate_was_revoked_gets_another(home: Home) -> None:
     own = await home.start()
     admin = home.admin
