@@ -75,7 +75,9 @@ class Broker:
         self._watch_openings()
         self._watch_quarantine()
         surroundings = Surroundings(life.clock_us, life.entropy)
-        self.node = await Node.open(self.engine, surroundings, NodeSettings(**given["node"]), audited=given.get("audit", False))
+        self.node = await Node.open(
+            self.engine, surroundings, NodeSettings(**given["node"]), audited=given.get("audit", False)
+        )
         # The broker would survive these; a simulation does not.
         self.node.supervisor.on_crash = note_crash
         self.lane = in_process(self.node)

@@ -71,6 +71,9 @@ class Dispatcher:
     async def close(self) -> None:
         self.stop()
         await asyncio.wait([self._task])
+        self._drop_begun()
+
+    def _drop_begun(self) -> None:
         if self._begun is not None:
             self._begun.close()
 
@@ -87,22 +90,25 @@ class Dispatcher:
     async def _run(self) -> None:
         pauses = Backoff()
         self._wake.set()  # What a crash has interrupted is still to be done.
-        while True:
-            self._idle = not self._wake.is_set()
-            await self._wake.wait()
-            self._idle = False
-            self._wake.clear()
-            try:
-                if (begun := self._begun) is not None:
-                    self._begun = None
-                    await begun
-                await self._serve_while_possible()
-            except (SealaneError, OSError) as error:
-                # A partition that cannot be read must not take the node with it: its consumers wait, loudly.
-                fields = {**self._owner.fields, "subscription": self._subscription.name}
-                log.warning("delivering waits", **fields, reason=str(error))
-                await asyncio.sleep(pauses.next_seconds(asyncio.get_running_loop().time()))
-                self._wake.set()
+        try:
+            while True:
+                self._idle = not self._wake.is_set()
+                await self._wake.wait()
+                self._idle = False
+                self._wake.clear()
+                try:
+                    if (begun := self._begun) is not None:
+                        self._begun = None
+                        await begun
+                    await self._serve_while_possible()
+                except (SealaneError, OSError) as error:
+                    # A partition that cannot be read must not take the node with it: its consumers wait, loudly.
+                    fields = {**self._owner.fields, "subscription": self._subscription.name}
+                    log.warning("delivering waits", **fields, reason=str(error))
+                    await asyncio.sleep(pauses.next_seconds(asyncio.get_running_loop().time()))
+                    self._wake.set()
+        finally:
+            self._drop_begun()
 
     async def _serve_while_possible(self) -> None:
         while await self._serve_everyone():
