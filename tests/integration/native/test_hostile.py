@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from sealane.delivery.config import LEASE_SECONDS_MAX, Retry, SubscriptionConfig
+from sealane.doors.native.attached import CONSUMERS_MAX, IDENTITY_CHARS_MAX
 from sealane.doors.native.commands import TRANSACTION_BATCHES_MAX
-from sealane.doors.native.connection import CONSUMERS_MAX, IDENTITY_CHARS_MAX
 from sealane.doors.native.consumers import CREDIT_MESSAGES_MAX
 from sealane.message import BatchMeta, Limits, encode, from_payloads
 from sealane.node.attachment import REASON_CHARS_MAX

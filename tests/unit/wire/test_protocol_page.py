@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from sealane.delivery.config import SubscriptionConfig
+from sealane.doors.native.attached import CONSUMERS_MAX, IDENTITY_CHARS_MAX
 from sealane.doors.native.commands import TRANSACTION_BATCHES_MAX
-from sealane.doors.native.connection import CONSUMERS_MAX, IDENTITY_CHARS_MAX
 from sealane.message import SCHEMA, Limits, decode
 from sealane.message.batch import BatchMeta
 from sealane.message.schema import ALL_OPTIONAL

@@ -6,16 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from sealane.doors.native.attached import AttachedConsumers
 from sealane.doors.native.commands import COMMANDS
 from sealane.doors.native.consumers import NativeConsumer
 from sealane.doors.native.intake import Intake
 from sealane.doors.native.requests import Requests
 from sealane.doors.native.signatures import signatures_of
 from sealane.errors import (
-    AlreadyExists,
     BadSignature,
-    Closed,
-    InvalidArgument,
     SealaneError,
     TooManyConnections,
     Unauthenticated,
@@ -58,12 +56,6 @@ if TYPE_CHECKING:
 
 log = get_log("sealane.doors.native")
 
-CONSUMERS_MAX = 1_000
-"""Consumers of one connection."""
-CONSUMERS_REMEMBERED = 100
-"""Consumers of one connection that have ended, and that a late answer may still name."""
-IDENTITY_CHARS_MAX = 128
-"""A consumer's identity: room for a UUID and a name."""
 HEARTBEAT_SECONDS_MIN = 1.0
 """No client gets shorter heartbeats: time is looked at once a second."""
 FAREWELL_SECONDS_MAX = 10.0
@@ -84,7 +76,6 @@ class NativeConnection(asyncio.BufferedProtocol):
         "_intake",
         "_number",
         "_outbox",
-        "_over",
         "_requests",
         "_room",
         "_session",
@@ -104,9 +95,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._session: Session | None = None
         self._verifier: Verifier | None = None
         """There if what this client publishes must be signed."""
-        self._consumers: dict[int, NativeConsumer] = {}
-        self._over: dict[int, NativeConsumer] = {}
-        """The last that were forgotten: late answers find out from them what became of their messages."""
+        self._consumers = AttachedConsumers(door, self)
         self._requests = Requests(self, self._intake)
         self._outbox = Outbox(door.call_soon, self._send)
         self._writing_paused = False
@@ -146,15 +135,13 @@ class NativeConnection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """The client reads too slowly: its consumers get no more, until what waits has become less."""
         self._writing_paused = True
-        for consumer in self._consumers.values():
-            consumer.pause()
+        self._consumers.pause()
 
     def resume_writing(self) -> None:
         self._writing_paused = False
         self._make_room()
         self._intake.let_go("unsent")
-        for consumer in self._consumers.values():
-            consumer.resume()
+        self._consumers.resume()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
@@ -167,10 +154,7 @@ class NativeConnection(asyncio.BufferedProtocol):
         self._make_room()
         self._intake.close()
         self._requests.cut_short()
-        for consumer in self._consumers.values():
-            consumer.leave()
-            self._door.consumer_lost(self, consumer)
-        self._consumers.clear()
+        self._consumers.lose()
         self._door.went(self)
 
     # --- speaking -----------------------------------------------------------------------------------------------------
@@ -280,8 +264,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     def drain(self) -> None:
         """The node stops: take no more, and finish what was begun."""
         if self._wire.state is State.OPEN:
-            for consumer in self._consumers.values():
-                consumer.leave()
+            self._consumers.leave()
             text = "the node stops: finish what you have begun, and come back elsewhere or later"
             self._outbox.write(self._wire.say(Goodbye(DRAINING, text), now=self._door.clock()))
         elif self._wire.state is not State.DRAINING:
@@ -290,9 +273,7 @@ class NativeConnection(asyncio.BufferedProtocol):
     @property
     def busy(self) -> bool:
         """Whether something that was begun is not done yet."""
-        if self._intake.in_flight_bytes:
-            return True
-        return any(consumer.busy for consumer in self._consumers.values())
+        return bool(self._intake.in_flight_bytes) or self._consumers.busy
 
     # --- hearing ------------------------------------------------------------------------------------------------------
 
@@ -411,42 +392,14 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def add_consumer(self, request: Attach) -> NativeConsumer:
         """It is there from the moment in which `Attach` is heard, so that what is said next finds it."""
-        number, identity = request.consumer, request.identity
-        if number in self._consumers:
-            raise AlreadyExists("consumer", str(number), "this connection calls another one so")
-        if len(self._consumers) >= CONSUMERS_MAX:
-            raise InvalidArgument("consumer", f"this connection has {CONSUMERS_MAX:,} already; open another one")
-        if not 0 < len(identity) <= IDENTITY_CHARS_MAX:
-            raise InvalidArgument("identity", f"it has {len(identity):,} characters, not 1 to {IDENTITY_CHARS_MAX}")
-        body_bytes_max = self.body_bytes_max
-        consumer = NativeConsumer(number, identity, f"native:{self._number}:{number}", body_bytes_max, self._tell)
-        consumer.add_credit(request.credit)
-        if self._writing_paused:
-            consumer.pause()
-        self._consumers[number] = consumer
-        self._door.consumer_came(self, consumer)
-        return consumer
+        return self._consumers.add(request, f"native:{self._number}:{request.consumer}", self._tell)
 
-    def _credit(self, credit: Credit) -> None:
-        if consumer := self._consumers.get(credit.consumer):
-            consumer.add_credit(credit.messages)
-
-    def _settle(self, settle: Settle) -> None:
-        if consumer := self._consumers.get(settle.consumer):
-            consumer.settle(settle.leases)
-
-    def _release(self, release: Release) -> None:
-        if consumer := self._consumers.get(release.consumer):
-            consumer.release(release.leases)
-
-    def _leave(self, leave: Leave) -> None:
-        if consumer := self._consumers.get(leave.consumer):
-            consumer.leave(leave.unhandled)
+    def _of_a_consumer(self, note: Credit | Settle | Release | Leave) -> None:
+        self._consumers.hear(note)
 
     def tidy(self) -> None:
         """Forget consumers that have left and whose last lease has ended."""
-        for consumer in [each for each in self._consumers.values() if each.left and not each.busy]:
-            self._door.consumer_done(self, consumer)
+        self._consumers.tidy()
 
     # --- for commands -------------------------------------------------------------------------------------------------
 
@@ -460,21 +413,13 @@ class NativeConnection(asyncio.BufferedProtocol):
         return self.session.limits.batch_bytes_max + FRAMING_BYTES_MAX
 
     def consumer(self, number: int) -> NativeConsumer:
-        found = self._consumers.get(number) or self._over.get(number)
-        if found is None:
-            raise Closed(f"this connection has no consumer {number}: it has ended")
-        return found
+        return self._consumers.find(number)
 
     def consumer_by_identity(self, identity: str) -> NativeConsumer:
         return self._door.find_consumer(self, identity)
 
     def forget_consumer(self, consumer: NativeConsumer) -> None:
-        if self._consumers.get(consumer.number) is consumer:
-            del self._consumers[consumer.number]
-            self._over[consumer.number] = consumer
-            if len(self._over) > CONSUMERS_REMEMBERED:
-                del self._over[next(iter(self._over))]
-        self._door.consumer_forgotten(self, consumer)
+        self._consumers.forget(consumer)
 
 
 _NOTES: dict[type, Callable[[NativeConnection, Any], None]] = {
@@ -482,9 +427,9 @@ _NOTES: dict[type, Callable[[NativeConnection, Any], None]] = {
     Ping: NativeConnection._ping,
     Pong: NativeConnection._pong,
     Goodbye: NativeConnection._goodbye,
-    Credit: NativeConnection._credit,
-    Settle: NativeConnection._settle,
-    Release: NativeConnection._release,
-    Leave: NativeConnection._leave,
+    Credit: NativeConnection._of_a_consumer,
+    Settle: NativeConnection._of_a_consumer,
+    Release: NativeConnection._of_a_consumer,
+    Leave: NativeConnection._of_a_consumer,
 }
 """What is heard and not answered, or at once."""
