@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,8 @@ def add(subject: Subject, action: Acted, pattern: Pattern, url: Url = None, data
     `admin` of `shop/*` makes an administrator of the domain `shop`, who may do everything there, and grant it to
     others. A role comes to be by being granted something.
     """
-    answer = ask(url, data, lambda lane: lane.administer("grant.add", subject=subject, action=action, pattern=pattern))
+    wanted: dict[str, Any] = {"subject": subject, "action": action, "pattern": pattern}
+    answer = ask(url, data, lambda lane: lane.administer("grant.add", **wanted), offline=True)
     typer.echo(f"{subject} may {action} {pattern}" + ("" if answer["added"] else " (as before)"))
 
 
@@ -54,7 +55,8 @@ def add(subject: Subject, action: Acted, pattern: Pattern, url: Url = None, data
 )
 def remove(subject: Subject, action: Acted, pattern: Pattern, url: Url = None, data: Data = DEFAULT_DATA) -> None:
     """Take a grant away. Who is connected feels it at once: consumers that it had let in get nothing more."""
-    ask(url, data, lambda lane: lane.administer("grant.remove", subject=subject, action=action, pattern=pattern))
+    unwanted: dict[str, Any] = {"subject": subject, "action": action, "pattern": pattern}
+    ask(url, data, lambda lane: lane.administer("grant.remove", **unwanted), offline=True)
     typer.echo(f"{subject} has no more grant to {action} {pattern}")
 
 
@@ -71,7 +73,7 @@ def list_grants(
     data: Data = DEFAULT_DATA,
 ) -> None:
     """List grants: all of them for an administrator, for others their own."""
-    found = ask(url, data, lambda lane: lane.administer("grant.list", subject=subject))
+    found = ask(url, data, lambda lane: lane.administer("grant.list", subject=subject), offline=True)
     if as_json:
         write_json(found)
         return
@@ -101,7 +103,10 @@ def check(
 ) -> None:
     """Tell whether someone may do something, and by which grant; exit code 1 if not."""
     answer = ask(
-        url, data, lambda lane: lane.administer("grant.check", principal=principal, action=action, resource=resource)
+        url,
+        data,
+        lambda lane: lane.administer("grant.check", principal=principal, action=action, resource=resource),
+        offline=True,
     )
     if as_json:
         write_json(answer)

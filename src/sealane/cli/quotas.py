@@ -88,21 +88,21 @@ def set_quota(
     wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not wanted:
         raise typer.BadParameter("nothing to set: give at least one of --messages, --bytes, --requests, --connections")
-    found = ask(url, data, lambda lane: lane.administer("quota.set", scope=scope, name=name, **wanted))
+    found = ask(url, data, lambda lane: lane.administer("quota.set", scope=scope, name=name, **wanted), offline=True)
     _show([found], as_json)
 
 
 @quota_commands.command(epilog=examples("sealane quota remove principal billing"))
 def remove(scope: Scope, name: Name, url: Url = None, data: Data = DEFAULT_DATA) -> None:
     """Forget what was set for it: what the settings say holds again."""
-    ask(url, data, lambda lane: lane.administer("quota.remove", scope=scope, name=name))
+    ask(url, data, lambda lane: lane.administer("quota.remove", scope=scope, name=name), offline=True)
     typer.echo(f"{scope} {name} has what the settings say")
 
 
 @quota_commands.command(name="list", epilog=examples("sealane quota list", "sealane quota list --json"))
 def list_quotas(as_json: AsJson = False, url: Url = None, data: Data = DEFAULT_DATA) -> None:
     """List the quotas that were set by name; `security.quotas.*` in the settings holds for the others."""
-    _show(ask(url, data, lambda lane: lane.administer("quota.list")), as_json)
+    _show(ask(url, data, lambda lane: lane.administer("quota.list"), offline=True), as_json)
 
 
 @quota_commands.command(epilog=examples("sealane quota show", "sealane quota show principal billing --json"))

@@ -117,7 +117,7 @@ def test_completion_is_silent_where_no_node_is(shell: Shell, tmp_path: Path) -> 
 def test_without_a_node_a_command_says_how_to_start_one(shell: Shell, tmp_path: Path) -> None:
     done = shell.run("publish", "orders", "hello", "--data", str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr == b"error: no node found: start one with `sealane up --insecure`, or give --url\n"
+    assert done.stderr == b"error: no node found: start one with `sealane up`, or give --url or --profile\n"
 
 
 def test_a_node_that_does_not_answer_is_named(shell: Shell) -> None:
