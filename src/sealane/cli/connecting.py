@@ -79,12 +79,13 @@ def _is_nobodys(data: Path) -> bool:
 
 
 async def _in_this_process(data: Path, work: Callable[[Lane], Awaitable[T]]) -> T:
-    import sealane
+    from sealane.client.embedded import EmbeddedLane
     from sealane.server.loading import load
 
     settings = load().settings
     typer.echo(f"no node runs on {str(data)!r}: it is opened here", err=True)
-    async with sealane.embedded(data, settings=settings.node, storage=settings.storage) as lane:
+    # What is changed before a node's first start is in its audit log too.
+    async with EmbeddedLane(data, settings=settings.node, storage=settings.storage, audited=True) as lane:
         return await work(lane)
 
 

@@ -53,7 +53,10 @@ class EmbeddedLane:
         *,
         settings: NodeSettings | None = None,
         storage: StorageSettings | None = None,
+        audited: bool = False,
     ) -> None:
+        """`audited`: see `Node.open`."""
+        self._audited = audited
         self._path = path
         self._settings = settings
         self._storage = storage
@@ -76,7 +79,7 @@ class EmbeddedLane:
                 entropy=surroundings.entropy,
             )
         try:
-            self._node = await Node.open(engine, surroundings, self._settings)
+            self._node = await Node.open(engine, surroundings, self._settings, audited=self._audited)
         except BaseException:
             await engine.close()
             raise

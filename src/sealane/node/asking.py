@@ -41,8 +41,12 @@ class Asking:
         try:
             self._node.identity.grants.authorise(self.principal, action, resource)
         except Forbidden as refusal:
-            _ = self.note("forbidden", resource, {"action": refusal.action}, "refused")
-            raise
+            raise self.refused(refusal) from None
+
+    def refused(self, refusal: Forbidden) -> Forbidden:
+        """The refusal, which is in the audit log now."""
+        _ = self.note("forbidden", refusal.resource, {"action": refusal.action}, "refused")
+        return refusal
 
     def may(self, action: Action, resource: str) -> bool:
         """The same as an answer, of which nothing is written down. Raises `Unauthenticated`."""

@@ -15,6 +15,7 @@ from sealane.engine.memory import MemoryEngine
 from sealane.errors import StorageFailed, StorageFull, Unauthenticated
 from sealane.node import Node, NodeSettings
 from sealane.node import auditing as auditing_module
+from sealane.node.administration import COMMANDS
 from sealane.node.audit_folding import Origin
 from sealane.node.audit_log import AUDIT_LOG
 from sealane.node.gate import Gate
@@ -320,3 +321,13 @@ async def test_a_repeated_append_is_written_once() -> None:
         before = await entries_of(node)
         await log.append(before)  # As after a commit of which nobody knows whether it came to pass.
         assert await entries_of(node) == before
+
+
+SECRETS = frozenset({"password", "current", "secret", "token", "passphrase", "private_key", "csr"})
+
+
+def test_no_command_of_the_administration_writes_a_secret_down() -> None:
+    assert [name for name, command in COMMANDS.items() if SECRETS & set(command.audited)] == []
+    assert (
+        COMMANDS["user.create"].told(COMMANDS["user.create"].read("user.create", {"name": "a", "password": "p"})) == {}
+    )

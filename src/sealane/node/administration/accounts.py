@@ -93,9 +93,9 @@ def _told(session: Session, account: Account) -> dict[str, Any]:
 
 
 COMMANDS_OF_ACCOUNTS: Commands = {
-    "account.list": Command(NoArguments, _list),
-    "account.show": Command(OneAccount, _show),
-    "account.disable": Command(OneAccount, _disable),
-    "account.enable": Command(OneAccount, _enable),
-    "account.roles": Command(ChangeRoles, _roles),
+    "account.list": Command(NoArguments, _list, "reads"),
+    "account.show": Command(OneAccount, _show, "reads"),
+    "account.disable": Command(OneAccount, _disable, "notes"),
+    "account.enable": Command(OneAccount, _enable, "notes"),
+    "account.roles": Command(ChangeRoles, _roles, "notes"),
 }

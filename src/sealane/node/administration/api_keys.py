@@ -99,7 +99,7 @@ def _told(key: ApiKey) -> dict[str, Any]:
 
 
 COMMANDS_OF_API_KEYS: Commands = {
-    "key.create": Command(CreateKey, _create),
-    "key.list": Command(NoArguments, _list),
-    "key.revoke": Command(RevokeKey, _revoke),
+    "key.create": Command(CreateKey, _create, "notes"),
+    "key.list": Command(NoArguments, _list, "reads"),
+    "key.revoke": Command(RevokeKey, _revoke, "notes"),
 }

@@ -83,9 +83,8 @@ async def check(session: Session, wish: CheckGrant, progress: Progress) -> dict[
 def _authorise_giving(session: Session, grant: Grant) -> None:
     if session.may("admin", NODE) or session.node.identity.grants.may_give(session.principal, grant):
         return
-    _ = session.note("forbidden", grant.pattern, {"action": "admin"}, "refused")
     hint = "a grant is given by whoever administers all that its pattern takes in"
-    raise Forbidden(session.principal.name, "admin", grant.pattern, hint)
+    raise session.refused(Forbidden(session.principal.name, "admin", grant.pattern, hint))
 
 
 def _meant(session: Session, name: str) -> Principal:

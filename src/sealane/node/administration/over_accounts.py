@@ -51,10 +51,10 @@ def authorise_over(session: Session, account: Account) -> None:
             pattern = own + pattern.removeprefix(f"{OWN_DOMAIN}/")
         if not grants.may_give(asking, msgspec.structs.replace(grant, pattern=pattern)):
             problem = f"{grant.subject!r} may {grant.action} {grant.pattern!r}, which is more than yours to give"
-            raise Forbidden(asking.name, "admin", account.name, problem)
+            raise session.refused(Forbidden(asking.name, "admin", account.name, problem))
     known = {grant.subject for grant in held}
     for role in sorted(account.roles):
         if ROLE + role not in known:
             # Whoever administers the node may make something of it later that is not meant for these.
             problem = f"the role {role!r} has no grants, and only an administrator of the node gives such"
-            raise Forbidden(asking.name, "admin", account.name, problem)
+            raise session.refused(Forbidden(asking.name, "admin", account.name, problem))

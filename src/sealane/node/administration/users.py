@@ -136,12 +136,12 @@ def _told(session: Session, user: User) -> dict[str, Any]:
 
 
 COMMANDS_OF_USERS: Commands = {
-    "user.create": Command(CreateUser, _create),
-    "user.list": Command(NoArguments, _list),
-    "user.password": Command(ChangePassword, _password),
-    "user.lock": Command(OneUser, _lock),
-    "user.unlock": Command(OneUser, _unlock),
-    "user.remove": Command(OneUser, _remove),
-    "token.issue": Command(NoArguments, _issue),
-    "token.rotate": Command(NoArguments, _rotate),
+    "user.create": Command(CreateUser, _create, "notes"),
+    "user.list": Command(NoArguments, _list, "reads"),
+    "user.password": Command(ChangePassword, _password, "notes"),
+    "user.lock": Command(OneUser, _lock, "notes"),
+    "user.unlock": Command(OneUser, _unlock, "notes"),
+    "user.remove": Command(OneUser, _remove, "notes"),
+    "token.issue": Command(NoArguments, _issue, "notes"),
+    "token.rotate": Command(NoArguments, _rotate, "notes"),
 }
