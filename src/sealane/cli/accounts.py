@@ -93,9 +93,7 @@ def enable(name: Name, as_json: AsJson = False, url: Url = None, data: Data = DE
 )
 def roles(
     name: Name,
-    given: Annotated[
-        list[str] | None, typer.Argument(metavar="ROLE", help="All the roles it has from now on.")
-    ] = None,
+    given: Annotated[list[str] | None, typer.Argument(metavar="ROLE", help="All the roles it has from now on.")] = None,
     none: Annotated[bool, typer.Option("--none", help="No role: it may do what it is granted by name.")] = False,
     as_json: AsJson = False,
     url: Url = None,

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sealane.errors import AlreadyExists
+from sealane.whole_files import PRIVATE, PUBLIC, create_file
 
 CA_FILE = "ca.crt"
-
-_PUBLIC, _SECRET = 0o644, 0o600
 
 
 class CertificateFiles:
@@ -34,11 +33,11 @@ class CertificateFiles:
 
     def write(self, issued: dict[str, Any]) -> dict[str, str]:
         """Returns where each is. An authority's certificate that is there already and the same is left alone."""
-        written = {"certificate": self._put(self._certificate, issued["certificate"], _PUBLIC)}
+        written = {"certificate": self._put(self._certificate, issued["certificate"], PUBLIC)}
         if self._key is not None:
-            written["key"] = self._put(self._key, issued["key"], _SECRET)
+            written["key"] = self._put(self._key, issued["key"], PRIVATE)
         if self._is_other(issued["ca"]):
-            self._put(self._ca, issued["ca"], _PUBLIC)
+            self._put(self._ca, issued["ca"], PUBLIC)
         return {**written, "ca": str(self._ca)}
 
     def _is_other(self, ca: str) -> bool:
@@ -52,11 +51,7 @@ class CertificateFiles:
         if self._force:
             path.unlink(missing_ok=True)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            create_file(path, text.encode(), mode)
         except FileExistsError:
             raise AlreadyExists("file", str(path), "--force writes over it") from None
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
         return str(path)

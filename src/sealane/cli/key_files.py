@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from sealane.errors import AlreadyExists, InvalidArgument
+from sealane.whole_files import PRIVATE, PUBLIC, create_file
 
 if TYPE_CHECKING:
     from sealane.security.envelopes import PrivateKey, PublicKey
 
-_PUBLIC, _SECRET = 0o644, 0o600
 _READ_BYTES_MAX = 1 << 20
 """A key has a few KiB: whatever is longer is another file."""
 
@@ -27,8 +27,8 @@ def write_key_pair(directory: Path, name: str, private: PrivateKey, passphrase: 
     for path in (secret, public):
         if os.path.lexists(path):
             raise AlreadyExists("file", str(path), "it is not written over; choose another name or directory")
-    _write_new(secret, private.pem(passphrase=passphrase), _SECRET)
-    _write_new(public, private.public.pem(), _PUBLIC)
+    create_file(secret, private.pem(passphrase=passphrase).encode(), PRIVATE)
+    create_file(public, private.public.pem().encode(), PUBLIC)
     return secret, public
 
 
@@ -76,11 +76,3 @@ def _content(path: Path) -> bytes:
             return file.read(_READ_BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
-
-
-def _write_new(path: Path, text: str, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from sealane.errors import CorruptData, Unauthenticated
+from sealane.whole_files import PRIVATE, replace_file
 
 ADMIN_PROFILE = "admin.profile"
 """In a data directory: how the command line on the same machine reaches the node. Rewritten at each of its starts."""
@@ -76,17 +77,4 @@ def write_profile(path: Path, profile: Profile) -> None:
 
     A directory that is missing is made, for the owner alone too.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    # One that a crash left behind may have another mode.
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(profile), indent=2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    replace_file(path, msgspec.json.format(msgspec.json.encode(profile), indent=2) + b"\n", PRIVATE)

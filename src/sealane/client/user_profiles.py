@@ -10,6 +10,7 @@ import msgspec
 
 from sealane.client.profiles import PROFILE_SUFFIX, Profile, read_profile, write_profile
 from sealane.errors import InvalidArgument, InvalidName, NotFound
+from sealane.whole_files import PRIVATE, replace_file
 
 PROFILE_NAME_CHARS_MAX = 128
 """Of a profile: it is a file's name."""
@@ -87,9 +88,7 @@ class UserProfiles:
         """Make it the default. Raises `ProfileNotFound`."""
         if name not in self.names():
             self.get(name)
-        draft = self._default_file.with_name(f".{self._default_file.name}.{os.getpid()}.draft")
-        draft.write_text(f"{name}\n", encoding="utf-8")
-        draft.rename(self._default_file)
+        replace_file(self._default_file, f"{name}\n".encode(), PRIVATE)
 
     def _named_default(self) -> str | None:
         try:

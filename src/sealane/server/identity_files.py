@@ -11,7 +11,6 @@ The authority's own key is in none of them: it is a sealed record.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +19,8 @@ from cryptography import x509
 from sealane.client.profiles import ADMIN_PROFILE, Profile, read_profile, write_profile
 from sealane.doors.tls import NodeTls
 from sealane.errors import SealaneError
-from sealane.node.identity_files import AUTHORITY_FILE, IDENTITY_DIRECTORY, write_public
+from sealane.node.identity_files import AUTHORITY_FILE, IDENTITY_DIRECTORY
+from sealane.whole_files import PRIVATE, PUBLIC, replace_file
 
 
 class IdentityFiles:
@@ -58,9 +58,9 @@ class IdentityFiles:
 
     def write_server(self, certificate: str, key: str, ca: str) -> None:
         # A crash in between leaves what does not belong together, which is found at the next start.
-        write_public(self.ca, ca.encode())
-        write_private(self.server_key, key.encode())
-        write_public(self.server_certificate, certificate.encode())
+        replace_file(self.ca, ca.encode(), PUBLIC)
+        replace_file(self.server_key, key.encode(), PRIVATE)
+        replace_file(self.server_certificate, certificate.encode(), PUBLIC)
 
     # --- the administrator's ------------------------------------------------------------------------------------------
 
@@ -73,20 +73,3 @@ class IdentityFiles:
 
     def write_admin(self, profile: Profile) -> None:
         write_profile(self.admin_profile, profile)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write what is for the owner alone; whoever reads it meanwhile sees the old one or the new one, whole."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    # One that a crash left behind may have another mode.
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise

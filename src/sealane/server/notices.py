@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sealane.client.notices import NODE_FILE, NodeNotice, Notice, read_node_notice
+from sealane.whole_files import PRIVATE, replace_file
 
 __all__ = ["NODE_FILE", "NodeNotice", "Notice", "Opened", "notice", "post", "read_node_notice", "take_down"]
 
@@ -32,15 +33,7 @@ def notice(doors: Mapping[str, str]) -> Notice:
 
 def post(path: Path, content: Notice) -> None:
     """Write a notice for the owner alone; whoever reads it meanwhile sees the old one or the new one, whole."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(content), indent=0) + b"\n")
-        draft.rename(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    replace_file(path, msgspec.json.format(msgspec.json.encode(content), indent=0) + b"\n", PRIVATE)
 
 
 def take_down(path: Path) -> None:
