@@ -182,7 +182,9 @@ def administration() -> dict[str, Row]:
 
 def _administering(name: str, given: dict[str, Any]) -> Asking:
     def asked(lane: Lane, domain: str) -> Awaitable[object]:
-        filled = {key: value.format(domain=domain) if isinstance(value, str) else value for key, value in given.items()}
+        filled: dict[str, Any] = {
+            key: value.format(domain=domain) if isinstance(value, str) else value for key, value in given.items()
+        }
         return lane.administer(name, **filled)
 
     return asked

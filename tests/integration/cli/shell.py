@@ -15,7 +15,9 @@ from sealane.cli.main import app
 from tests.integration.server.up import environment
 
 DEADLINE_SECONDS = 90.0
-WITHOUT_PIPES = frozenset({"account", "ca", "key", "quota", "recipient", "topic", "subscription", "exchange", "dlq", "status", "bench"})
+WITHOUT_PIPES = frozenset(
+    {"account", "ca", "key", "quota", "recipient", "topic", "subscription", "exchange", "dlq", "status", "bench"}
+)
 """Commands that neither read standard input nor write it past Python."""
 
 

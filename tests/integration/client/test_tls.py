@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -175,7 +176,7 @@ def der(certified: Certified) -> bytes:
 async def test_a_client_shows_its_certificate_from_texts_or_files(tmp_path: Path, as_files: bool) -> None:
     mine, visitors = OURS.issue("anna"), Visitors()
     certificate, key = mine.write(tmp_path, "anna") if as_files else mine
-    options = {"ca": OURS.pem, "certificate": certificate, "certificate_key": key}
+    options: dict[str, Any] = {"ca": OURS.pem, "certificate": certificate, "certificate_key": key}
     async with tls_node(tmp_path, authenticate=visitors) as node, sealane.connect(node.url, **options) as lane:
         await lane.topics()
     assert visitors.certificates == [der(mine)]
@@ -210,7 +211,7 @@ def test_a_client_certificate_is_refused_with_the_reason(
 async def test_a_renewed_certificate_is_shown_from_the_next_connection_on(tmp_path: Path) -> None:
     first, second, visitors = OURS.issue("anna"), OURS.issue("anna"), Visitors()
     certificate, key = first.write(tmp_path, "anna")
-    options = {"ca": OURS.pem, "certificate": certificate, "certificate_key": key}
+    options: dict[str, Any] = {"ca": OURS.pem, "certificate": certificate, "certificate_key": key}
     async with (
         tls_node(tmp_path, authenticate=visitors) as node,
         sealane.connect(node.url, connections=1, **options) as lane,
@@ -226,7 +227,7 @@ async def test_a_renewed_certificate_is_shown_from_the_next_connection_on(tmp_pa
 async def test_files_that_are_replaced_one_after_the_other_do_not_end_a_lane(tmp_path: Path) -> None:
     first, second, visitors = OURS.issue("anna"), OURS.issue("anna"), Visitors()
     certificate, key = first.write(tmp_path, "anna")
-    options = {"ca": OURS.pem, "certificate": certificate, "certificate_key": key}
+    options: dict[str, Any] = {"ca": OURS.pem, "certificate": certificate, "certificate_key": key}
     async with (
         tls_node(tmp_path, authenticate=visitors) as node,
         sealane.connect(node.url, connections=1, **options) as lane,

@@ -42,4 +42,4 @@ def test_not_even_from_many_addresses() -> None:
     folded = folds.over()
     assert written == FOLDS_MAX
     assert len(folded) <= FOLDS_MAX + 1
-    assert written + sum(dict(each.details)["count"] for each in folded) == count
+    assert written + sum(int(dict(each.details)["count"]) for each in folded) == count

@@ -117,7 +117,7 @@ async def test_many_entries_cost_few_commits() -> None:
             commits += 1
             return real(appends)  # type: ignore[arg-type]
 
-        engine.commit = counting  # type: ignore[method-assign, assignment]
+        engine.commit = counting  # type: ignore[method-assign]
         noted = [node.audit.note("x", principal=ADMIN, outcome="ok", number=number) for number in range(1_000)]
         await asyncio.gather(*noted)
         assert commits <= 6
@@ -281,7 +281,7 @@ async def test_a_full_disk_keeps_entries_waiting_and_nobody_from_making_room() -
                 raise StorageFull(1, 1)
             await written(entries)  # type: ignore[arg-type]
 
-        node.audit.log.append = refusing  # type: ignore[method-assign, assignment]
+        node.audit.log.append = refusing  # type: ignore[method-assign]
         await asyncio.wait_for(session.delete_topic("t"), 10)
         assert node.audit.log.end == 1
         full = False
@@ -297,7 +297,7 @@ async def test_whoever_changes_something_hears_that_it_could_not_be_written_down
             raise StorageFailed("the disk is gone")
 
         session = Session(node, ADMIN)
-        written, node.audit.log.append = node.audit.log.append, failing  # type: ignore[method-assign, assignment]
+        written, node.audit.log.append = node.audit.log.append, failing  # type: ignore[method-assign]
         with pytest.raises(StorageFailed, match="the disk is gone"):
             await session.create_topic("t", {})
         node.audit.log.append = written  # type: ignore[method-assign]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from sealane.client.embedded import InProcessBroker
 from sealane.delivery.config import Retry
 from sealane.node import Node
 from sealane.security.grants import Grant
-from sealane.security.principals import Principal
+from sealane.security.principals import Action, Principal
 from tests.unit.node.running_node import DEADLINE_SECONDS, Running, running_node, until
 
 ANNA = Principal("anna", "shop")
@@ -27,7 +28,7 @@ async def running() -> AsyncIterator[Running]:
 
 
 @asynccontextmanager
-async def lane_of(node: Node, principal: Principal, *grants: tuple[str, str]) -> AsyncIterator[Lane]:
+async def lane_of(node: Node, principal: Principal, *grants: tuple[Action, str]) -> AsyncIterator[Lane]:
     for action, pattern in grants:
         await node.identity.grants.add(Grant(principal.name, action, pattern))
     async with Lane(InProcessBroker(node, principal)) as lane:
@@ -149,7 +150,7 @@ async def test_a_consumer_that_was_waiting_to_be_attached_when_its_grant_went_is
         {"subject": "anna", "action": "admin", "pattern": "_system/node"},
     ],
 )
-async def test_a_domains_administrator_cannot_grant_itself_more(running: Running, beyond: dict[str, str]) -> None:
+async def test_a_domains_administrator_cannot_grant_itself_more(running: Running, beyond: dict[str, Any]) -> None:
     async with lane_of(running.node, ANNA, ("admin", "shop/*")) as lane:
         with pytest.raises(sealane.Forbidden, match="whoever administers all that its pattern takes in"):
             await lane.administer("grant.add", **beyond)

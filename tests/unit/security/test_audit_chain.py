@@ -43,7 +43,7 @@ def test_an_untouched_log_has_no_findings() -> None:
 
 
 def test_a_hash_is_what_anybody_computes_from_the_exported_line() -> None:
-    details = {"why": 'a "line"\n\x01\x7f é \U0001f600 /', "count": 3}
+    details: dict[str, str | int] = {"why": 'a "line"\n\x01\x7f é \U0001f600 /', "count": 3}
     entry = Entry(number=0, time_us=1, event="x", outcome="ok", details=details, previous=NO_ENTRY).sealed()
     content = json.loads(entry.to_line())
     told = content.pop("hash")

@@ -153,8 +153,8 @@ def test_a_variable_tells_whom_to_trust(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_nothing_that_is_shown_of_a_lane_has_a_secret_in_it() -> None:
-    secrets = {"user": "anna", "password": "S3CRET"}
-    lane = sealane.connect(URL, ca=AUTHORITY.pem, certificate=MINE.certificate + MINE.key, **secrets)
+    certificate = MINE.certificate + MINE.key
+    lane = sealane.connect(URL, ca=AUTHORITY.pem, certificate=certificate, user="anna", password="S3CRET")
     with_token = sealane.connect(URL, token="S3CRET")
     with_key = sealane.connect(URL, key=KEY)
     for each in (lane, with_token, with_key, Given(URL, key=KEY), Given(URL, **secrets)):
