@@ -117,7 +117,7 @@ async def test_many_entries_cost_few_commits() -> None:
             commits += 1
             return real(appends)  # type: ignore[arg-type]
 
-        engine.commit = counting  # type: ignore[method-assign]
+        engine.commit = counting  # type: ignore[method-assign, assignment]
         noted = [node.audit.note("x", principal=ADMIN, outcome="ok", number=number) for number in range(1_000)]
         await asyncio.gather(*noted)
         assert commits <= 6

@@ -157,7 +157,7 @@ def test_nothing_that_is_shown_of_a_lane_has_a_secret_in_it() -> None:
     lane = sealane.connect(URL, ca=AUTHORITY.pem, certificate=certificate, user="anna", password="S3CRET")
     with_token = sealane.connect(URL, token="S3CRET")
     with_key = sealane.connect(URL, key=KEY)
-    for each in (lane, with_token, with_key, Given(URL, key=KEY), Given(URL, **secrets)):
+    for each in (lane, with_token, with_key, Given(URL, key=KEY), Given(URL, user="anna", password="S3CRET")):
         shown = repr(each) + (repr(vars(each)) if hasattr(each, "__dict__") else "")
         for secret in ("S3CRET", KEY, KEY.rpartition("_")[2], "PRIVATE"):
             assert secret not in shown
