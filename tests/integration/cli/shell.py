@@ -16,7 +16,21 @@ from tests.integration.server.up import environment
 
 DEADLINE_SECONDS = 90.0
 WITHOUT_PIPES = frozenset(
-    {"account", "ca", "key", "quota", "recipient", "topic", "subscription", "exchange", "dlq", "status", "bench"}
+    {
+        "account",
+        "audit",
+        "ca",
+        "grant",
+        "key",
+        "quota",
+        "recipient",
+        "topic",
+        "subscription",
+        "exchange",
+        "dlq",
+        "status",
+        "bench",
+    }
 )
 """Commands that neither read standard input nor write it past Python."""
 
