@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 from sealane.errors import Forbidden
@@ -106,6 +107,17 @@ class Asking:
             raise
         await self.note(event, resource, details)
         return outcome
+
+    @contextmanager
+    def noting_new(self, *topics: str) -> Iterator[None]:
+        """Write down which of the topics come to be meanwhile, by being used; nobody waits for that."""
+        missing = [name for name in topics if name not in self._node.topics]
+        try:
+            yield
+        finally:
+            for name in missing:
+                if name in self._node.topics:
+                    _ = self.note("topic.create", name, {"by": "use"})
 
     def _happening(self, event: str, resource: str, details: Details | None, outcome: Outcome = "ok") -> Happening:
         return Happening.of(event, self.principal, outcome, resource, self.origin, details or {})

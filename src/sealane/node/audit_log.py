@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-import msgspec
-
 from sealane.errors import CorruptData, SealaneError
 from sealane.log import get_log
 from sealane.message import Limits, from_payloads
@@ -175,9 +173,3 @@ class AuditLog:
             if len(chain.links) % 1_000 == 0:
                 progress(len(chain.links), total)
         return chain, chain.findings(self._anchors.get(_ANCHOR) or _BEGINNING, head)
-
-
-def as_plain(entry: Entry) -> dict[str, object]:
-    """As an answer of the administration holds it."""
-    plain: dict[str, object] = msgspec.to_builtins(entry)
-    return plain

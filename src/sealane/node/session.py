@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -99,17 +98,6 @@ class Session(Asking):
             _ = self.note("rate-limited", outcome="refused", details={"subject": error.subject, "what": error.what})
             raise
 
-    @contextmanager
-    def _noting_new(self, *topics: str) -> Iterator[None]:
-        """Write down which of the topics come to be meanwhile, by being used; nobody waits for that."""
-        missing = [name for name in topics if name not in self._node.topics]
-        try:
-            yield
-        finally:
-            for name in missing:
-                if name in self._node.topics:
-                    _ = self.note("topic.create", name, {"by": "use"})
-
     # --- publishing ---------------------------------------------------------------------------------------------------
 
     def open_batch(self, data: bytes | memoryview) -> Batch:
@@ -178,7 +166,7 @@ class Session(Asking):
         """
         error: BaseException | None = None
         try:
-            with self._noting_new(name):
+            with self.noting_new(name):
                 await self._node.ensure_topic(name)
         except asyncio.CancelledError:
             error = Closed("the broker closed")
@@ -202,7 +190,7 @@ class Session(Asking):
             self.allow("publish", topic)
         if self._allowance.limited:
             self._charge([batch] * len(topics))
-        with self._noting_new(*topics):
+        with self.noting_new(*topics):
             return await self._node.publish_to_exchange(name, routing_key, batch)
 
     async def transact(
@@ -220,7 +208,7 @@ class Session(Asking):
         named = [(self.allow("publish", topic), batch) for topic, batch in publishes]
         if self._allowance.limited and named:  # Acks alone are never refused: they free what others wait for.
             self._charge([batch for _, batch in named])
-        with self._noting_new(*(topic for topic, _ in named)):
+        with self.noting_new(*(topic for topic, _ in named)):
             return await self._node.transact(transaction, named, acks, domain=self.principal.domain)
 
     async def is_transaction_done(self, transaction: str) -> bool:
@@ -243,7 +231,7 @@ class Session(Asking):
     ) -> Attachment:
         """Take part in a subscription, for as long as the principal may: see `sealane.node.grant_changes`."""
         name = self.allow("consume", topic)
-        with self._noting_new(name):
+        with self.noting_new(name):
             attachment = await self._node.attach(name, subscription, config, start, consumer, keep_retry=keep_retry)
         attachment.principal = self.principal
         self._note_reading(attachment.topic.is_system, name)
