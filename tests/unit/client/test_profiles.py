@@ -70,10 +70,10 @@ def test_no_secret_is_in_what_is_shown_of_a_profile() -> None:
 
 def test_the_first_profile_is_the_default_until_another_one_is_chosen(tmp_path: Path) -> None:
     profiles = UserProfiles(tmp_path)
-    assert not profiles.default
+    before = profiles.default
     for name in ("zoe", "anna"):
         profiles.put(Profile("sealanes://a", name=name))
-    assert (profiles.names(), profiles.default) == (["anna", "zoe"], "zoe")
+    assert (before, profiles.names(), profiles.default) == (None, ["anna", "zoe"], "zoe")
 
     profiles.use("anna")
     assert profiles.default == "anna"
