@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import Any, NoReturn
 
 import typer
@@ -36,7 +37,8 @@ class SealaneGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            # What a command is told (`choosing.py`) holds for it alone: one program may run several.
+            return copy_context().run(super().invoke, ctx)
         except BrokenPipeError:
             # Whoever read the output (`| head`) has had enough; the parser ends quietly.
             raise

@@ -10,7 +10,6 @@ from sealane._version import __version__
 from sealane.cli.later import Later, LaterGroup
 
 _NODE, _MESSAGES, _TOPICS = "The node", "Messages", "Topics, subscriptions, exchanges"
-_IDENTITY = "Who may come in, and do what"
 _IDENTITY = "Identities, and what they may do"
 
 COMMANDS = (

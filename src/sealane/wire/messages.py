@@ -174,6 +174,8 @@ class PublishTo(_Request, tag=22):
     routing_key: str
     sequence: int = 0
     signature: bytes = b""
+    behind: int = 0
+    """As in `Publish`."""
 
 
 class Routed(_Request, tag=23):

@@ -28,7 +28,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 _SIGNED: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     Publish: lambda request: (20, request.sequence, request.call, request.topic, request.after, request.behind),
-    PublishTo: lambda request: (22, request.sequence, request.call, request.exchange, request.routing_key),
+    PublishTo: lambda request: (
+        22,
+        request.sequence,
+        request.call,
+        request.exchange,
+        request.routing_key,
+        request.behind,
+    ),
     Transact: lambda request: (
         24,
         request.sequence,

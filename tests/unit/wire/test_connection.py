@@ -38,7 +38,7 @@ EXAMPLES: dict[type, Any] = {
     wire.Progress: wire.Progress(1, 5, 10),
     wire.Publish: wire.Publish(1, "orders", 7, 3, b"s" * 32),
     wire.Published: wire.Published(1, [wire.PlacedShare(0, 5, 3, b"x" * 24, b"y" * 12)]),
-    wire.PublishTo: wire.PublishTo(1, "events", "a.b", 3, b"s" * 32),
+    wire.PublishTo: wire.PublishTo(1, "events", "a.b", 3, b"s" * 32, 2),
     wire.Routed: wire.Routed(1, {"default/a": [wire.PlacedShare(0, 5, 3)]}),
     wire.Transact: wire.Transact(1, "t", [("orders", 128)], [("me", LEASE)], 3, b"s" * 32),
     wire.Attach: wire.Attach(1, 7, "me", "orders", "workers", SubscriptionConfig(mode="broadcast"), {0: 5}, True, 9),

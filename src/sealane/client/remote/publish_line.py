@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from itertools import count, islice, takewhile
+from itertools import count, takewhile
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from sealane.delivery.producers import REMEMBERED_BATCHES
 from sealane.message import Batch, BatchMeta
 from sealane.message.batch import DEFAULT_META
+from sealane.wire.messages import Publish
 
 BATCHES_IN_FLIGHT_MAX = REMEMBERED_BATCHES
 """Batches of one target without an answer: as many as a partition remembers of a producer. Later ones wait here."""
@@ -79,14 +80,10 @@ class PublishLine:
     batch, sent once everything that followed the refused one is back, and one more for each that is taken.
     """
 
-    __slots__ = ("_is_ordered", "_places", "_sequences", "by_producer", "producer", "sent", "unsent", "window")
+    __slots__ = ("_places", "_sequences", "by_producer", "producer", "sent", "unsent", "window")
 
-    def __init__(self, producer: bytes, *, is_ordered: bool) -> None:
-        """`is_ordered`: the target is a topic. What is published to an exchange can be stored in another order than it
-        was sent in.
-        """
+    def __init__(self, producer: bytes) -> None:
         self.producer = producer
-        self._is_ordered = is_ordered
         self.unsent: deque[Pending] = deque()
         self.sent: dict[Pending, None] = {}
         self.by_producer: dict[bytes, dict[Pending, None]] = {}
@@ -97,16 +94,7 @@ class PublishLine:
 
     @property
     def has_room(self) -> bool:
-        if self._is_ordered or not self._has_doubtful:
-            return len(self.sent) < self.window
-        return not self.sent
-
-    @property
-    def _has_doubtful(self) -> bool:
-        """Whether one that may be stored is next, or under way: the node would not take its number behind a later one,
-        so that nothing else may be under way with it where order is not kept.
-        """
-        return any(pending.doubtful for pending in (*islice(self.sent, 1), *islice(self.unsent, 1)))
+        return len(self.sent) < self.window
 
     def add(self, pending: Pending) -> None:
         """Give it its place."""
@@ -137,14 +125,13 @@ class PublishLine:
         if not pending.numbered:
             self._number(pending)
         request = pending.request
-        if self._is_ordered:
-            request.behind = next(reversed(self.sent)).request.call if self.sent else 0
+        request.behind = next(reversed(self.sent)).request.call if self.sent else 0
         self.sent[pending] = None
         producer = pending.batch.meta.producer
         if producer is None or producer is self.producer:
             return
         others = self.by_producer.setdefault(producer, {})
-        if self._is_ordered:
+        if isinstance(request, Publish):
             request.after = next(reversed(others)).request.call if others else 0
         others[pending] = None
 
@@ -165,23 +152,13 @@ class PublishLine:
             pending.doubtful = True
         self.sent.clear()
         self.by_producer.clear()
-        self.unsent = deque(sorted((*again, *self.unsent), key=self._turn))
+        self.unsent = deque(sorted((*again, *self.unsent), key=_place))
 
     def put_back(self, pending: Pending) -> None:
         """A rate limit refused it: it goes first when there is time for it, and what followed it comes back too."""
         self.window = 1
-        if not self._is_ordered and not pending.doubtful:
-            # Some that were sent behind it may be stored by now. This one is not, so that another number is as good.
-            pending.numbered = False
-        turn = self._turn(pending)
-        earlier = sum(1 for _ in takewhile(lambda each: self._turn(each) < turn, self.unsent))
+        earlier = sum(1 for _ in takewhile(lambda each: each.place < pending.place, self.unsent))
         self.unsent.insert(earlier, pending)
-
-    def _turn(self, pending: Pending) -> tuple[bool, int]:
-        """By what it is decided who goes first. Where order is not kept, those that have to keep their numbers come
-        before those that get new ones.
-        """
-        return (not self._is_ordered and not pending.doubtful, pending.place)
 
     def taken(self) -> None:
         """The node took a batch: if it was slowed down, it may have one more under way."""
@@ -194,3 +171,7 @@ class PublishLine:
             return []
         producer = pending.batch.meta.producer
         return [each for each in self.unsent if each.batch.meta.producer == producer and each.place > pending.place]
+
+
+def _place(pending: Pending) -> int:
+    return pending.place

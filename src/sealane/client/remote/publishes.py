@@ -100,7 +100,7 @@ class Publishes:
         try:
             if line is None:
                 checked(request)
-                line = self._lines[key] = PublishLine(self._entropy(16), is_ordered=type(request) is Publish)
+                line = self._lines[key] = PublishLine(self._entropy(16))
             elif type(request) is not Publish:
                 checked(request)
         except InvalidArgument as error:

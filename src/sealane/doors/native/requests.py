@@ -11,25 +11,18 @@ from sealane.doors.native.commands import COMMANDS, CUT_SHORT, FINISHING, LARGE
 from sealane.doors.native.consumers import NativeConsumer
 from sealane.doors.native.intake import REQUEST_BYTES, Intake
 from sealane.doors.native.outgoing import placed_shares
-from sealane.errors import Closed, RateLimited, SealaneError, Unavailable
+from sealane.doors.native.refusals import Refusals
+from sealane.errors import Closed, SealaneError, Unavailable
 from sealane.node.receipts import Receipts
 from sealane.prompt import Prompt
-from sealane.wire.connection import CALLS_OPEN_MAX
 from sealane.wire.errors import ProtocolError
-from sealane.wire.faults import Fault, error_of, fault_of
-from sealane.wire.messages import Attach, Publish, Published, Request
+from sealane.wire.messages import Attach, Publish, Published, PublishTo, Request
 
 if TYPE_CHECKING:
     from sealane.doors.native.connection import NativeConnection
 
 REQUESTS_RUNNING_MAX = 100
 """Requests of one connection that are carried out at a time, publishes not counted; the next ones wait."""
-REFUSED_REMEMBERED = 256
-"""Refused publishes of one connection that later ones may name as before them: far more than a producer sends ahead."""
-
-LIMITED_REMEMBERED = CALLS_OPEN_MAX
-"""Publishes of one connection that a rate limit refused. Whoever names one of them has not read its refusal yet, so it
-and all that were refused since are among its open calls."""
 
 
 class _Waiting(NamedTuple):
@@ -43,17 +36,14 @@ class _Waiting(NamedTuple):
 class Requests:
     """One connection's. Whatever is asked counts as in flight until it is answered, and is answered once."""
 
-    __slots__ = ("_connection", "_intake", "_large", "_limited", "_refused", "_running", "_waiting")
+    __slots__ = ("_connection", "_intake", "_large", "_refusals", "_running", "_waiting")
 
     def __init__(self, connection: NativeConnection, intake: Intake) -> None:
         self._connection = connection
         self._intake = intake
         self._running: dict[asyncio.Task[None], type] = {}
         self._waiting: deque[_Waiting] = deque()
-        self._refused: dict[int, Fault] = {}
-        """The last publishes that were refused, by call: those that name one of them as before them are refused too."""
-        self._limited: dict[int, Fault] = {}
-        """The last publishes that a rate limit refused, by call: those behind one of them must not overtake it."""
+        self._refusals = Refusals()
         self._large: asyncio.Lock | None = None
 
     def cut_short(self) -> None:
@@ -77,10 +67,7 @@ class Requests:
         session = self._connection.session
         try:
             self._check_open(Publish)
-            if request.after in self._refused:
-                raise error_of(*self._refused[request.after])
-            if request.behind in self._limited:
-                raise error_of(*self._limited[request.behind])
+            self._refusals.check(request)
             batch = session.open_batch(body)
         except Exception as error:
             self._refuse_publish(request, error)
@@ -98,17 +85,9 @@ class Requests:
         elif request.call and self._connection.speaking:
             self._connection.reply(request, Published(request.call, placed_shares(durable.result())))
 
-    def _refuse_publish(self, request: Publish, error: BaseException) -> None:
+    def _refuse_publish(self, request: Publish | PublishTo, error: BaseException) -> None:
         self._connection.refuse(request, error)
-        if not request.call:
-            return
-        self._refused[request.call] = fault_of(error)
-        if len(self._refused) > REFUSED_REMEMBERED:
-            del self._refused[next(iter(self._refused))]
-        if isinstance(error, RateLimited):
-            self._limited[request.call] = self._limited.get(request.behind) or fault_of(error)
-            if len(self._limited) > LIMITED_REMEMBERED:
-                del self._limited[next(iter(self._limited))]
+        self._refusals.note(request, error)
 
     # --- everything else ----------------------------------------------------------------------------------------------
 
@@ -148,6 +127,9 @@ class Requests:
         connection = self._connection
         command = COMMANDS[type(request)]
         try:
+            if type(request) is PublishTo:
+                # Whether a rate limit refuses it shows before anything is waited for, so before the next one begins.
+                self._refusals.check(request)
             if type(request) in LARGE:
                 self._large = self._large or asyncio.Lock()
                 async with self._large:
@@ -158,4 +140,7 @@ class Requests:
         except ProtocolError as error:
             connection.part(error)
         except Exception as error:
-            connection.refuse(request, error)
+            if type(request) is PublishTo:
+                self._refuse_publish(request, error)
+            else:
+                connection.refuse(request, error)
