@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sealane.security.grants import Grant
+from sealane.security.grants.grants import Grant
 from sealane.security.principals import Action, Principal
 
 OWN, FOREIGN = "shop", "bank"

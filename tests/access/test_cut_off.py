@@ -8,7 +8,7 @@ import pytest
 
 from sealane.client.embedded import in_process
 from sealane.errors import Forbidden
-from sealane.security.grants import Grant
+from sealane.security.grants.grants import Grant
 from sealane.security.principals import Principal
 from tests.access.commands import DEADLINE_SECONDS
 from tests.access.doors import DOORS, Guests

@@ -129,7 +129,7 @@ def test_an_import_in_the_wrong_direction_is_found(name: str, text: str) -> None
         ("sealane.delivery.core", "from sealane.message import Batch\nfrom sealane.errors import LeaseLost"),
         ("sealane.delivery.core", "from .leases import Leases\nfrom ..message import Batch"),
         ("sealane.cli.main", "import sealane"),
-        ("sealane.engine.local.engine", "from sealane.security.keys import Keyring"),
+        ("sealane.engine.local.engine", "from sealane.security.at_rest.keys import Keyring"),
     ],
 )
 def test_an_import_in_the_right_direction_is_not(name: str, text: str) -> None:

@@ -23,7 +23,7 @@ from sealane.node import Node, NodeSettings
 from sealane.node.owner import PartitionOwner
 from sealane.node.surroundings import Surroundings
 from sealane.node.topics import Topic
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 from tests.simulation.broker_consuming import Consuming
 from tests.simulation.broker_end import Ending
 from tests.simulation.broker_operating import Operating

@@ -19,11 +19,11 @@ from sealane.cli.group import EXIT_FAILED, SealaneGroup
 from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Url
 from sealane.cli.output import examples, show_table, write_json, write_json_line
 from sealane.cli.progress import progress_bar
-from sealane.security.audit import Outcome
+from sealane.security.audit.entries import Outcome
 
 if TYPE_CHECKING:
     from sealane.client import Lane
-    from sealane.security.audit_chain import Finding
+    from sealane.security.audit.chain import Finding
 
 LAST_DEFAULT = 100
 """Entries that `show` tells unless it is asked for more: a few screens."""
@@ -136,7 +136,7 @@ def follow(
     Whoever has read up to an entry goes on with `--from` its number and one.
     """
     from sealane.node.administration.audit import is_of_kind
-    from sealane.security.audit import from_line
+    from sealane.security.audit.entries import from_line
 
     async def work(lane: Lane) -> None:
         start: Any = "latest" if number is None else {0: number}
@@ -196,8 +196,8 @@ def _of_node(url: str | None, data: Path) -> dict[str, Any]:
 
 def _of_file(file: Path) -> dict[str, Any]:
     from sealane.errors import CorruptData
-    from sealane.security.audit import from_line
-    from sealane.security.audit_chain import Chain
+    from sealane.security.audit.chain import Chain
+    from sealane.security.audit.entries import from_line
 
     chain = Chain()
     with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as lines:

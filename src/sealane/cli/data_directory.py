@@ -18,9 +18,9 @@ from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED
 from sealane.engine.local.segment import INDEX_SUFFIX, WAL_DIRECTORY, Scan, first_sequence_of, scan
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
-from sealane.security.keys import Keyring
-from sealane.security.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import Keyring
+from sealane.security.at_rest.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
+from sealane.security.at_rest.sealing import Sealer
 
 METADATA_FILE = "meta.db"
 _OPEN_FILES_MAX = 64

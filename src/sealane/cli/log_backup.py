@@ -14,7 +14,7 @@ from sealane.cli.progress import progress_bar
 from sealane.engine.backup_report import BackupReport, Progress
 from sealane.engine.local import RestoreReport, backup_directory, restore
 from sealane.errors import DataDirectoryInUse, StorageError, Unavailable
-from sealane.security.keys import MASTER_KEY_FILE
+from sealane.security.at_rest.keys import MASTER_KEY_FILE
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 

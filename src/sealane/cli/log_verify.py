@@ -15,8 +15,8 @@ from sealane.engine.local.manifest import CompactedFile
 from sealane.engine.local.record import MESSAGES, SEALED
 from sealane.engine.local.segment import FoundRecord
 from sealane.errors import CorruptData
-from sealane.security.keys import KeyDestroyed
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import KeyDestroyed
+from sealane.security.at_rest.sealing import Sealer
 
 
 @dataclass(frozen=True)

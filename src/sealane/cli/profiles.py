@@ -102,7 +102,7 @@ def _made(
 
 
 def _api_key() -> str:
-    from sealane.security.key_text import read_api_key
+    from sealane.security.credentials.key_text import read_api_key
 
     return read_api_key(sys.stdin.buffer.read(API_KEY_BYTES_MAX).decode("ascii", errors="replace")).written()
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from sealane.engine.watch import EngineWatch
 from sealane.message import Batch
 from sealane.prompt import Prompt
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 
 
 class PartitionKey(NamedTuple):

@@ -12,7 +12,7 @@ from sealane.message import Limits, check_name, split_topic
 from sealane.node.audit_folding import NOWHERE, Happening, Origin
 from sealane.node.node import Node
 from sealane.prompt import Prompt
-from sealane.security.audit import Outcome
+from sealane.security.audit.entries import Outcome
 from sealane.security.principals import Action, Principal
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sealane.security.audit import Outcome, fitting, fitting_details
+from sealane.security.audit.entries import Outcome, fitting, fitting_details
 from sealane.security.principals import Principal
 
 REPEATED_SECONDS = 1.0

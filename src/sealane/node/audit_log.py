@@ -19,8 +19,8 @@ from sealane.node.registry import TopicRegistry
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.node.topics import Topic
-from sealane.security.audit import AUDIT_TOPIC, NO_ENTRY, Entry, from_line
-from sealane.security.audit_chain import AUDIT_CUT, Anchor, Chain, Finding, Head
+from sealane.security.audit.chain import AUDIT_CUT, Anchor, Chain, Finding, Head
+from sealane.security.audit.entries import AUDIT_TOPIC, NO_ENTRY, Entry, from_line
 from sealane.security.records import SYSTEM_DOMAIN, Records, Seals, Values
 
 log = get_log("sealane.node.audit")

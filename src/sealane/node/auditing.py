@@ -16,7 +16,7 @@ from sealane.node.audit_folding import READ_SECONDS, REPEATED_SECONDS, Folds, Ha
 from sealane.node.audit_log import AuditLog
 from sealane.node.supervision import Backoff, Supervisor
 from sealane.prompt import Prompt
-from sealane.security.audit import Outcome
+from sealane.security.audit.entries import Outcome
 from sealane.security.principals import Principal
 
 log = get_log("sealane.node.audit")

@@ -14,7 +14,7 @@ from typing import Literal
 
 from sealane.errors import TooManyConnections, Unauthenticated
 from sealane.security.principals import Principal
-from sealane.security.quotas import Quotas
+from sealane.security.quotas.quotas import Quotas
 from sealane.security.settings import QuotaSettings
 
 ShowOut = Callable[[Unauthenticated], None]

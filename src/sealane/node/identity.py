@@ -7,24 +7,24 @@ from sealane.engine.contract import KeepsSecrets
 from sealane.errors import Unauthenticated
 from sealane.node.surroundings import Surroundings
 from sealane.security.accounts import Accounts
-from sealane.security.api_keys import CREDENTIAL as KEY_CREDENTIAL
-from sealane.security.api_keys import ApiKeys
 from sealane.security.authentication import Authentication, load_plugins
 from sealane.security.authenticators.certificates import CertificateAuthenticator
 from sealane.security.authenticators.keys import KeyAuthenticator
 from sealane.security.authenticators.tokens import TokenAuthenticator
 from sealane.security.authenticators.users import UserAuthenticator
 from sealane.security.ca.authorities import Authorities
+from sealane.security.credentials.api_keys import CREDENTIAL as KEY_CREDENTIAL
+from sealane.security.credentials.api_keys import ApiKeys
+from sealane.security.credentials.external_tokens import ExternalTokens
+from sealane.security.credentials.tokens import Tokens
+from sealane.security.credentials.users import Users
 from sealane.security.directory import Directory
-from sealane.security.external_tokens import ExternalTokens
-from sealane.security.grants import NODE, Grants
+from sealane.security.grants.grants import NODE, Grants
 from sealane.security.introductions import Authenticator
 from sealane.security.principals import Principal
-from sealane.security.quotas import Quotas
+from sealane.security.quotas.quotas import Quotas
 from sealane.security.records import Seals
 from sealane.security.settings import SecuritySettings
-from sealane.security.tokens import Tokens
-from sealane.security.users import Users
 
 CREDENTIAL_OVER = "the credential of this connection is over: it was revoked, has expired or its account was disabled"
 

@@ -36,7 +36,7 @@ from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.prompt import Prompt
 from sealane.routing.exchanges import Exchange, ExchangeKind
-from sealane.security.grants import NODE as NODE
+from sealane.security.grants.grants import NODE as NODE
 from sealane.security.principals import Principal
 
 P = ParamSpec("P")

@@ -36,7 +36,7 @@ class Values(Protocol):
 
 
 class Seals(Protocol):
-    """See `sealane.security.sealing.Sealer`."""
+    """See `sealane.security.at_rest.sealing.Sealer`."""
 
     def ensure(self, domain: str) -> None: ...
     def seal(self, domain: str, plain: bytes, associated: bytes) -> bytes | memoryview: ...

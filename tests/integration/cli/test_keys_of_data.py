@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealane.security.master_key import MASTER_KEY_FILE
+from sealane.security.at_rest.master_key import MASTER_KEY_FILE
 from tests.integration.cli.shell import Shell
 
 PASSPHRASE = b"correct horse battery staple\n"

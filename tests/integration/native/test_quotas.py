@@ -15,7 +15,7 @@ from sealane.errors import RateLimited
 from sealane.node import NodeSettings
 from sealane.security.introductions import Introduction
 from sealane.security.principals import Principal
-from sealane.security.quotas import Quota, Subject
+from sealane.security.quotas.quotas import Quota, Subject
 from sealane.security.settings import QuotaSettings, SecuritySettings
 from sealane.wire import messages as wire
 from tests.integration.native.conftest import eventually

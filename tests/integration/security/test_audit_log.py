@@ -14,7 +14,7 @@ from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.message import Limits, from_payloads
 from sealane.node.surroundings import of_this_machine
 from sealane.node.topics import TopicRecord
-from sealane.security.audit import Entry, from_line
+from sealane.security.audit.entries import Entry, from_line
 
 ENTRIES = 8
 

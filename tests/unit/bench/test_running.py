@@ -101,7 +101,9 @@ def test_works_are_chosen_by_name_and_group_and_each_once() -> None:
 
 
 def test_every_work_can_say_what_it_is() -> None:
-    assert not set(GROUPS) & (set(WORKS) - {"fan-out", "crowd", "latency", "secrecy", "start-up"}), "a name means one thing"
+    assert not set(GROUPS) & (set(WORKS) - {"fan-out", "crowd", "latency", "secrecy", "start-up"}), (
+        "a name means one thing"
+    )
     for each in WORKS.values():
         for quick in (False, True):
             titles = [each.titled(part, each.amounts_for(quick)) for part in each.parts]

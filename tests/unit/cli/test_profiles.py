@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from sealane.cli.main import app
 from sealane.client.profiles import Profile, write_profile
 from sealane.client.user_profiles import UserProfiles
-from sealane.security.key_text import ApiKeyText
+from sealane.security.credentials.key_text import ApiKeyText
 from tests.certificates import TestAuthority
 
 AUTHORITY = TestAuthority()

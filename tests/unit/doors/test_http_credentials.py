@@ -15,7 +15,7 @@ import pytest
 from sealane.doors.http.authenticating import credentials_of
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.errors import Unauthenticated
-from sealane.security.grants import Grant
+from sealane.security.grants.grants import Grant
 from tests.secure_node import SecureNode, secure_node
 
 DEADLINE_SECONDS = 30

@@ -16,8 +16,8 @@ from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED
 from sealane.engine.local.segment import HEADER_BYTES, SegmentHeader, scan, segment_name
 from sealane.message import Batch, encode
-from sealane.security.keys import Keyring
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import Keyring
+from sealane.security.at_rest.sealing import Sealer
 
 ORDERS = PartitionKey("default", "orders", 1, 0)
 CARTS = PartitionKey("shop", "carts", 2, 3)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sealane.engine.local import DiskFiles
 from sealane.engine.local.key_use import key_ids_of
 from sealane.engine.local.metadata import Metadata
-from sealane.security.keys import KEY_ID_MAX, Keyring, WrappedKey
-from sealane.security.sealing import Sealer, key_id_of
+from sealane.security.at_rest.keys import KEY_ID_MAX, Keyring, WrappedKey
+from sealane.security.at_rest.sealing import Sealer, key_id_of
 
 
 @given(ids=st.lists(st.tuples(st.integers(1, KEY_ID_MAX), st.integers(0, 600_000)), min_size=1, max_size=8))

@@ -14,7 +14,7 @@ from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.metadata_schema import METADATA_VERSION, UPGRADES
 from sealane.engine.local.record import JOURNAL, MESSAGES
 from sealane.errors import FormatTooNew, StorageFailed, VersionMismatch
-from sealane.security.keys import WrappedKey
+from sealane.security.at_rest.keys import WrappedKey
 
 ORDERS = PartitionKey("default", "orders", 1, 0)
 CARTS = PartitionKey("default", "carts", 2, 3)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sealane.engine.local.metadata import Metadata
 from sealane.errors import CorruptData, FormatTooNew, KeyUnavailable
-from sealane.security.keys import Keyring
-from sealane.security.sealing import OVERHEAD_BYTES, Sealer
+from sealane.security.at_rest.keys import Keyring
+from sealane.security.at_rest.sealing import OVERHEAD_BYTES, Sealer
 
 
 def _sealer() -> Sealer:

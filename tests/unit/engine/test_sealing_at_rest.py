@@ -12,7 +12,7 @@ from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.errors import KeyUnavailable
 from sealane.message import Limits, Row, Stamp, from_rows
-from sealane.security.keys import MASTER_KEY_FILE, master_key_text
+from sealane.security.at_rest.keys import MASTER_KEY_FILE, master_key_text
 
 ORDERS = PartitionKey("default", "orders", 1, 0)
 MARKERS = {

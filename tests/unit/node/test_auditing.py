@@ -21,8 +21,8 @@ from sealane.node.audit_log import AUDIT_LOG
 from sealane.node.gate import Gate
 from sealane.node.session import Session
 from sealane.node.surroundings import Surroundings
-from sealane.security.audit import Entry
-from sealane.security.audit_chain import Finding
+from sealane.security.audit.chain import Finding
+from sealane.security.audit.entries import Entry
 from sealane.security.introductions import Introduction
 from sealane.security.principals import ADMIN, Principal
 from sealane.security.settings import AuditSettings, SecuritySettings

@@ -20,7 +20,7 @@ from sealane.node.certificate_watch import WARNED_MAX
 from sealane.node.identity_files import write_crl
 from sealane.node.session import Session
 from sealane.node.surroundings import of_this_machine
-from sealane.security.grants import Grant
+from sealane.security.grants.grants import Grant
 from sealane.security.principals import Principal
 from tests.unit.node.running_node import Running, running_node
 

@@ -9,9 +9,9 @@ import pytest
 
 from sealane.errors import Forbidden, InvalidArgument, InvalidName, Unauthenticated
 from sealane.node.session import Session
-from sealane.security import passwords
 from sealane.security.accounts import ROLE_CHARS_MAX, ROLES_MAX
-from sealane.security.grants import Grant
+from sealane.security.credentials import passwords
+from sealane.security.grants.grants import Grant
 from sealane.security.introductions import Introduction
 from sealane.security.principals import ADMIN, Principal
 from tests.unit.node.running_node import Running, running_node

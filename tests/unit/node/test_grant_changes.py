@@ -14,7 +14,7 @@ from sealane.client import Lane
 from sealane.client.embedded import InProcessBroker
 from sealane.delivery.config import Retry
 from sealane.node import Node
-from sealane.security.grants import Grant
+from sealane.security.grants.grants import Grant
 from sealane.security.principals import Action, Principal
 from tests.unit.node.running_node import DEADLINE_SECONDS, Running, running_node, until
 

@@ -18,7 +18,7 @@ from sealane.engine.local.record import MESSAGES, SEALED
 from sealane.errors import InvalidArgument, KeyUnavailable, StorageError, TopicNotFound
 from sealane.node import Node
 from sealane.node.surroundings import of_this_machine
-from sealane.security.keys import KeyDestroyed
+from sealane.security.at_rest.keys import KeyDestroyed
 from tests.unit.node.running_node import DEADLINE_SECONDS, running_node
 
 MARKER = b"MARK of shop "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from sealane.security.key_text import read_api_key
+from sealane.security.credentials.key_text import read_api_key
 from sealane.wire.messages import Welcome
 from sealane.wire.signing import NONCE_BYTES, Signer, connection_key, login_proof
 

@@ -13,8 +13,8 @@ from sealane.doors.http.connection import CERTIFICATE
 from sealane.errors import SealaneError, Unauthenticated
 from sealane.node.gate import Gate
 from sealane.node.session import Session
+from sealane.security.credentials.key_text import KEY_PREFIX
 from sealane.security.introductions import Introduction
-from sealane.security.key_text import KEY_PREFIX
 
 DOOR = "http"
 

@@ -15,7 +15,7 @@ from sealane.engine.local.resealing import Resealing
 from sealane.engine.local.runner import Runner
 from sealane.engine.local.start import Start
 from sealane.engine.watch import EngineWatch
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 
 MakeCompactor = Callable[[Files, Sealer], Compactor]
 """What makes a compactor once the keys are there."""

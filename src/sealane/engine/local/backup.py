@@ -27,7 +27,7 @@ from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.segment import INDEX_SUFFIX, WAL_DIRECTORY, first_sequence_of
 from sealane.engine.local.wal import Wal
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
-from sealane.security.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
+from sealane.security.at_rest.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
 
 
 class Piece(NamedTuple):

@@ -17,7 +17,7 @@ from sealane.engine.local import record
 from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED
 from sealane.errors import CorruptData, InvalidBatch
 from sealane.message import SCHEMA, Batch, BatchMeta, decode
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 
 ZIPPED = 4
 """Flag: the (plain, framed) body is compressed: u64 length, then zstd."""

@@ -17,7 +17,7 @@ from sealane.engine.local.manifest import CompactedFile, Place
 from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, NONCE_BYTES, SEALED
 from sealane.engine.local.segment import HEADER_BYTES, SegmentHeader
 from sealane.message import SCHEMA, Batch, BatchMeta, encode
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 
 _ARROW_MAGIC_BYTES = 8
 _PLAIN_META = BatchMeta()

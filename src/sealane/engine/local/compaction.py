@@ -23,8 +23,8 @@ from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.record import MESSAGES
 from sealane.errors import CorruptData
 from sealane.message import Batch, BatchMeta
-from sealane.security.keys import KeyDestroyed
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import KeyDestroyed
+from sealane.security.at_rest.sealing import Sealer
 
 BATCH_BYTES = 1 << 20
 """Small batches are joined up to this: large enough to compress well, small enough to read one message cheaply."""

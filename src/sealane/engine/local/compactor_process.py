@@ -22,8 +22,8 @@ from sealane.engine.local.compaction import CompactionResult, compact
 from sealane.engine.local.compaction_plan import Plan
 from sealane.engine.local.files import DiskFiles, Files
 from sealane.errors import SealaneError, StorageError
-from sealane.security.keys import Keyring, WrappedKey
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import Keyring, WrappedKey
+from sealane.security.at_rest.sealing import Sealer
 
 NICENESS = 10
 """The helper yields the processor to everything of normal priority."""

@@ -14,8 +14,8 @@ from urllib.parse import quote
 from sealane.engine.local.files import DiskFiles, sync_directory
 from sealane.engine.local.metadata import METADATA_NAME
 from sealane.errors import AlreadyExists, CorruptData, KeyUnavailable, StorageError
-from sealane.security.key_backup import make_backup, open_backup, read_backup
-from sealane.security.master_key import (
+from sealane.security.at_rest.key_backup import make_backup, open_backup, read_backup
+from sealane.security.at_rest.master_key import (
     MASTER_KEY_FILE,
     is_right,
     master_key_text,

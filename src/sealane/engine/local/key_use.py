@@ -11,7 +11,7 @@ from sealane.engine.local.manifest import CompactedFile
 from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.record import SEALED
 from sealane.engine.local.segment import WAL_DIRECTORY, first_sequence_of, scan
-from sealane.security.sealing import HEAD_BYTES, KEY_ID_POSITION
+from sealane.security.at_rest.sealing import HEAD_BYTES, KEY_ID_POSITION
 
 KeyIds = frozenset[int]
 

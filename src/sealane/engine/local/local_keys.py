@@ -14,7 +14,7 @@ from sealane.engine.local.resealing import Resealing
 from sealane.engine.local.runner import Runner
 from sealane.errors import KeyUnavailable, StorageError
 from sealane.log import get_log
-from sealane.security.keys import Keyring
+from sealane.security.at_rest.keys import Keyring
 
 _log = get_log("sealane.engine")
 

@@ -15,7 +15,7 @@ from sealane.engine.local.manifest import CompactedFile, pack_places, unpack_pla
 from sealane.engine.local.metadata_schema import prepare
 from sealane.errors import StorageFailed, VersionMismatch
 from sealane.log import get_log
-from sealane.security.keys import WrappedKey
+from sealane.security.at_rest.keys import WrappedKey
 
 _log = get_log("sealane.engine")
 
@@ -216,7 +216,7 @@ class Metadata:
         with self._transaction():
             self._connection.executemany("DELETE FROM garbage WHERE name = ?", [(name,) for name in names])
 
-    # --- keys (the KeyStore of sealane.security.keys) -----------------------------------------------------------
+    # --- keys (the KeyStore of sealane.security.at_rest.keys) ---------------------------------------------------------
 
     def key_check(self) -> bytes | None:
         with self._reading():

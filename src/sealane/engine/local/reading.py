@@ -12,7 +12,7 @@ from sealane.engine.local.compacted import open_journal, open_messages
 from sealane.engine.local.files import File, Files
 from sealane.engine.local.index import Row
 from sealane.errors import CorruptData
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 
 
 class Sources:

@@ -15,8 +15,8 @@ from sealane.engine.local.recovery import Quarantined
 from sealane.engine.local.runner import Runner
 from sealane.errors import CorruptData
 from sealane.log import get_log
-from sealane.security.keys import KeyDestroyed
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import KeyDestroyed
+from sealane.security.at_rest.sealing import Sealer
 
 _log = get_log("sealane.engine")
 

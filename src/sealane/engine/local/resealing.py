@@ -27,8 +27,8 @@ from sealane.engine.local.runner import Runner
 from sealane.engine.local.wal import Segment, Wal
 from sealane.errors import Closed, CorruptData, StorageError
 from sealane.log import get_log
+from sealane.security.at_rest.sealing import Sealer, key_id_of
 from sealane.security.records import resealed
-from sealane.security.sealing import Sealer, key_id_of
 
 _log = get_log("sealane.engine")
 

@@ -23,7 +23,7 @@ from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.segment import WAL_DIRECTORY
 from sealane.engine.local.start import RESTORE_DRAFT
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
-from sealane.security.keys import MASTER_KEY_FILE, check_value, parse_master_key
+from sealane.security.at_rest.keys import MASTER_KEY_FILE, check_value, parse_master_key
 
 BOOTS_AHEAD = 1 << 13
 """At least how many starts a restored directory is ahead of its backup, and up to twice that: more than an original

@@ -20,8 +20,8 @@ from sealane.engine.local.space import Space
 from sealane.engine.local.wal import Wal
 from sealane.errors import CorruptData, StorageFailed, StorageFull
 from sealane.log import get_log
-from sealane.security.keys import Keyring
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.keys import Keyring
+from sealane.security.at_rest.sealing import Sealer
 
 _log = get_log("sealane.engine")
 

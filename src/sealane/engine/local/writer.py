@@ -13,7 +13,7 @@ from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED, Bytes, 
 from sealane.engine.local.wal import Segment, Wal
 from sealane.message import encode
 from sealane.prompt import Prompt
-from sealane.security.sealing import Sealer
+from sealane.security.at_rest.sealing import Sealer
 
 
 class Pending:

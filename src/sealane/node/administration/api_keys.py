@@ -10,7 +10,7 @@ from sealane.message import check_name
 from sealane.node.administration.over_accounts import authorise_list, authorise_over, sees
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.security.accounts import MEMBER_ROLE, Account, check_account_name, domain_of
-from sealane.security.api_keys import CREDENTIAL, ApiKey, read_allowed
+from sealane.security.credentials.api_keys import CREDENTIAL, ApiKey, read_allowed
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

@@ -9,8 +9,8 @@ import msgspec
 from sealane.errors import InvalidArgument, TopicNotFound
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.node.audit_log import AUDIT_LOG, AuditLog
-from sealane.security.audit import Entry, Outcome
-from sealane.security.grants import NODE
+from sealane.security.audit.entries import Entry, Outcome
+from sealane.security.grants.grants import NODE
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

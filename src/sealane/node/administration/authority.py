@@ -14,7 +14,7 @@ from sealane.security.accounts import check_account_name
 from sealane.security.ca.authority import Usage
 from sealane.security.ca.issued import Issued
 from sealane.security.ca.records import CertificateRecord, Reason, State
-from sealane.security.grants import NODE
+from sealane.security.grants.grants import NODE
 from sealane.security.settings import KeyType
 
 if TYPE_CHECKING:

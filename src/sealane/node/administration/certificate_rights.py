@@ -12,7 +12,7 @@ from sealane.errors import CertificateNotFound
 from sealane.node.administration.over_accounts import authorise_over
 from sealane.security.accounts import MEMBER_ROLE, Account, domain_of
 from sealane.security.ca.records import CertificateRecord
-from sealane.security.grants import NODE
+from sealane.security.grants.grants import NODE
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

@@ -10,7 +10,7 @@ from sealane.errors import InvalidArgument
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.security.directory import RegisteredKey
 from sealane.security.envelopes import RECIPIENTS_MAX
-from sealane.security.grants import NODE
+from sealane.security.grants.grants import NODE
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

@@ -9,7 +9,7 @@ import msgspec
 from sealane.errors import Forbidden
 from sealane.message import split_topic
 from sealane.node.administration.table import Command, Commands, Progress
-from sealane.security.grants import NODE, ROLE, Grant, check_subject
+from sealane.security.grants.grants import NODE, ROLE, Grant, check_subject
 from sealane.security.principals import Action, Principal
 
 if TYPE_CHECKING:

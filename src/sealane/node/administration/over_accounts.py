@@ -12,8 +12,8 @@ import msgspec
 
 from sealane.errors import Forbidden
 from sealane.security.accounts import Account
-from sealane.security.grants import NODE, ROLE
-from sealane.security.patterns import OWN_DOMAIN
+from sealane.security.grants.grants import NODE, ROLE
+from sealane.security.grants.patterns import OWN_DOMAIN
 from sealane.security.principals import Principal
 
 if TYPE_CHECKING:

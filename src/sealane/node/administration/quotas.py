@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sealane.node.administration.table import Command, Commands, Progress
-from sealane.security.grants import NODE
+from sealane.security.grants.grants import NODE
 from sealane.security.principals import Principal
-from sealane.security.quotas import Quota, Quotas, Scope, Subject, subject_of
+from sealane.security.quotas.quotas import Quota, Quotas, Scope, Subject, subject_of
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

@@ -12,7 +12,7 @@ import msgspec
 from sealane.engine.key_keeping import DomainKeys, KeepsKeys
 from sealane.errors import InvalidArgument, StorageError
 from sealane.node.administration.table import Command, Commands, Progress
-from sealane.security.grants import NODE
+from sealane.security.grants.grants import NODE
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

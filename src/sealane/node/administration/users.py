@@ -10,8 +10,8 @@ from sealane.errors import Forbidden, InvalidArgument, Unauthenticated
 from sealane.node.administration.api_keys import NoArguments, wanted_account
 from sealane.node.administration.over_accounts import authorise_list, authorise_over, sees
 from sealane.node.administration.table import Command, Commands, Progress
-from sealane.security.grants import NODE
-from sealane.security.users import User
+from sealane.security.credentials.users import User
+from sealane.security.grants.grants import NODE
 
 if TYPE_CHECKING:
     from sealane.node.session import Session

@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 
 from sealane.errors import InvalidArgument, Unauthenticated, Unavailable
-from sealane.security.api_keys import ApiKey, ApiKeys
+from sealane.security.credentials.api_keys import ApiKey, ApiKeys
+from sealane.security.credentials.key_text import SECRET_BYTES, read_api_key
 from sealane.security.introductions import Introduction
-from sealane.security.key_text import SECRET_BYTES, read_api_key
 from sealane.security.principals import Principal
 from sealane.wire.signing import NONCE_BYTES, SIGNATURE_BYTES, login_proof
 

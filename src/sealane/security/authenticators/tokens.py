@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sealane.errors import Unauthenticated
-from sealane.security.bearer_tokens import claimed_issuer
-from sealane.security.external_tokens import ExternalTokens
+from sealane.security.credentials.bearer_tokens import claimed_issuer
+from sealane.security.credentials.external_tokens import ExternalTokens
+from sealane.security.credentials.tokens import ISSUER, Tokens
 from sealane.security.introductions import Introduction
 from sealane.security.principals import Principal
-from sealane.security.tokens import ISSUER, Tokens
 
 _SHAPE = 'a token is shown as {"token": "…"}'
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sealane.errors import Unauthenticated
 from sealane.security.accounts import NAME_CHARS_MAX, Accounts
+from sealane.security.credentials.passwords import PASSWORD_CHARS_MAX
+from sealane.security.credentials.users import Users
 from sealane.security.introductions import Introduction
-from sealane.security.passwords import PASSWORD_CHARS_MAX
 from sealane.security.principals import Principal
-from sealane.security.users import Users
 
 CREDENTIAL = "user:"
 """In front of a user's name where a principal says what it came in by."""

@@ -16,7 +16,7 @@ from sealane.client.remote.pem import PEM_BYTES_MAX
 from sealane.client.user_profiles import UserProfiles
 from sealane.errors import InvalidArgument
 from sealane.node.surroundings import of_this_machine
-from sealane.security.key_text import ApiKeyText
+from sealane.security.credentials.key_text import ApiKeyText
 from tests.certificates import TestAuthority
 
 AUTHORITY = TestAuthority()

@@ -9,8 +9,8 @@ import pytest
 
 from sealane.errors import AlreadyExists, InvalidArgument, UserNotFound
 from sealane.node.identity import Identity
-from sealane.security import passwords
-from sealane.security.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Passwords, check_password
+from sealane.security.credentials import passwords
+from sealane.security.credentials.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Passwords, check_password
 from sealane.security.settings import SecuritySettings, UserSettings
 from tests.unit.security.identities import Clock, an_identity, entered, refusal
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from sealane.errors import InvalidArgument
-from sealane.security.patterns import PATTERN_PART_CHARS_MAX, check_pattern, contains, takes_in
+from sealane.security.grants.patterns import PATTERN_PART_CHARS_MAX, check_pattern, contains, takes_in
 
 
 @pytest.mark.parametrize(

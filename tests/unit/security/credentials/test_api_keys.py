@@ -14,10 +14,10 @@ from sealane.client.remote.credentials import ApiKey
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.errors import AlreadyExists, InvalidArgument, KeyNotFound, Unavailable
 from sealane.node.identity import Identity
-from sealane.security.api_keys import ALLOWS_MAX, LABEL_CHARS_MAX, read_allowed
 from sealane.security.authenticators import keys as by_key
 from sealane.security.authenticators.keys import CLOCK_SKEW_SECONDS_MAX, LOGINS_REMEMBERED_MAX
-from sealane.security.key_text import ApiKeyText, read_api_key
+from sealane.security.credentials.api_keys import ALLOWS_MAX, LABEL_CHARS_MAX, read_allowed
+from sealane.security.credentials.key_text import ApiKeyText, read_api_key
 from tests.unit.security.identities import SECOND_US, Clock, an_identity, entered, refusal
 
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import msgspec
 
 from sealane.errors import Forbidden, GrantNotFound, InvalidArgument
-from sealane.security.patterns import OWN_DOMAIN as OWN_DOMAIN
-from sealane.security.patterns import check_pattern, contains, takes_in
+from sealane.security.grants.patterns import OWN_DOMAIN as OWN_DOMAIN
+from sealane.security.grants.patterns import check_pattern, contains, takes_in
 from sealane.security.principals import ADMIN_ROLE, Action, Principal
 from sealane.security.records import SYSTEM_DOMAIN, Records, Seals, Values
 
@@ -35,7 +35,7 @@ class Grant(msgspec.Struct, frozen=True, order=True):
     """A principal's name, or `role:` and a role's."""
     action: Action
     pattern: str
-    """See `sealane.security.patterns`; the domain `~` is one's own."""
+    """See `sealane.security.grants.patterns`; the domain `~` is one's own."""
 
     def check(self) -> None:
         """Raise `InvalidArgument` unless it can be granted."""

@@ -10,8 +10,8 @@ import jwt
 import pytest
 
 from sealane.node.identity import Identity
-from sealane.security import passwords
-from sealane.security.bearer_tokens import TOKEN_CHARS_MAX
+from sealane.security.credentials import passwords
+from sealane.security.credentials.bearer_tokens import TOKEN_CHARS_MAX
 from sealane.security.settings import SecuritySettings, UserSettings
 from tests.unit.security.identities import SECOND_US, Clock, an_identity, entered, refusal
 

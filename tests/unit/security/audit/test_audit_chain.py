@@ -9,8 +9,16 @@ import msgspec
 import pytest
 
 from sealane.errors import CorruptData
-from sealane.security.audit import DETAILS_MAX, NO_ENTRY, TEXT_CHARS_MAX, Entry, fitting, fitting_details, from_line
-from sealane.security.audit_chain import AUDIT_CUT, Anchor, Finding, Head, verify
+from sealane.security.audit.chain import AUDIT_CUT, Anchor, Finding, Head, verify
+from sealane.security.audit.entries import (
+    DETAILS_MAX,
+    NO_ENTRY,
+    TEXT_CHARS_MAX,
+    Entry,
+    fitting,
+    fitting_details,
+    from_line,
+)
 
 
 def chained(count: int, *, event: str = "topic.create") -> list[Entry]:

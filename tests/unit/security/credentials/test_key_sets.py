@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from sealane.errors import Unavailable
-from sealane.security import key_sets
-from sealane.security.key_sets import KEY_SET_BYTES_MAX, KeySet
+from sealane.security.credentials import key_sets
+from sealane.security.credentials.key_sets import KEY_SET_BYTES_MAX, KeySet
 from tests.unit.security.identities import Clock
-from tests.unit.security.test_external_tokens import EC, public
+from tests.unit.security.credentials.test_external_tokens import EC, public
 
 
 class Answers(BaseHTTPRequestHandler):

@@ -19,19 +19,19 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealane.errors import KeyUnavailable
-from sealane.security.master_key import KEY_BYTES as KEY_BYTES
-from sealane.security.master_key import MASTER_KEY_FILE as MASTER_KEY_FILE
-from sealane.security.master_key import (
+from sealane.security.at_rest.master_key import KEY_BYTES as KEY_BYTES
+from sealane.security.at_rest.master_key import MASTER_KEY_FILE as MASTER_KEY_FILE
+from sealane.security.at_rest.master_key import (
     NEXT_MASTER_KEY_FILE,
     CheckStore,
     Secrets,
     is_right,
     random_key,
 )
-from sealane.security.master_key import check_value as check_value
-from sealane.security.master_key import load_master_key as load_master_key
-from sealane.security.master_key import master_key_text as master_key_text
-from sealane.security.master_key import parse_master_key as parse_master_key
+from sealane.security.at_rest.master_key import check_value as check_value
+from sealane.security.at_rest.master_key import load_master_key as load_master_key
+from sealane.security.at_rest.master_key import master_key_text as master_key_text
+from sealane.security.at_rest.master_key import parse_master_key as parse_master_key
 
 NONCE_BYTES = 12
 KEY_ID_MAX = 2**32 - 1

@@ -11,9 +11,9 @@ import pytest
 import sealane
 from sealane.engine.local.key_files import back_up_key, needs_passphrase, restore_key
 from sealane.errors import AlreadyExists, FormatTooNew, InvalidArgument, KeyUnavailable, StorageError
-from sealane.security import key_backup
-from sealane.security.key_backup import PASSPHRASE_CHARS_MIN, KeyBackup, make_backup, open_backup, read_backup
-from sealane.security.master_key import MASTER_KEY_FILE, master_key_text
+from sealane.security.at_rest import key_backup
+from sealane.security.at_rest.key_backup import PASSPHRASE_CHARS_MIN, KeyBackup, make_backup, open_backup, read_backup
+from sealane.security.at_rest.master_key import MASTER_KEY_FILE, master_key_text
 
 PASSPHRASE = "correct horse battery staple"
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from sealane.security.audit import Entry
+from sealane.security.audit.entries import Entry
 
 AUDIT_CUT = "audit.cut"
 """The event by which a node writes down, at its start, that the end of its audit log was gone."""

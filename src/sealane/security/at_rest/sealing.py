@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealane.errors import CorruptData, FormatTooNew
-from sealane.security.keys import Keyring
+from sealane.security.at_rest.keys import Keyring
 
 SEAL_VERSION = 1
 SALT_BYTES = 16

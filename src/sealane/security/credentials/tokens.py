@@ -13,11 +13,11 @@ import msgspec
 
 from sealane.errors import Unauthenticated
 from sealane.security.accounts import Accounts
-from sealane.security.bearer_tokens import checked_claims, header_of
+from sealane.security.credentials.bearer_tokens import checked_claims, header_of
+from sealane.security.credentials.users import Users
 from sealane.security.principals import Principal
 from sealane.security.records import Records, Seals, Values
 from sealane.security.settings import UserSettings
-from sealane.security.users import Users
 
 ISSUER = "sealane"
 AUDIENCE = "sealane"

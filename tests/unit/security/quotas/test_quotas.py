@@ -11,9 +11,9 @@ from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.memory import MemoryEngine
 from sealane.errors import CorruptData, InvalidArgument, QuotaNotFound, RateLimited
 from sealane.node.surroundings import of_this_machine
-from sealane.security import quotas as module
 from sealane.security.principals import ADMIN, Principal
-from sealane.security.quotas import NO_LIMIT, SUBJECT_CHARS_MAX, Allowance, Quota, Quotas, Subject, subject_of
+from sealane.security.quotas import quotas as module
+from sealane.security.quotas.quotas import NO_LIMIT, SUBJECT_CHARS_MAX, Allowance, Quota, Quotas, Subject, subject_of
 from sealane.security.settings import QuotaSettings
 
 BILLING = Principal("billing", "shop", kind="key")

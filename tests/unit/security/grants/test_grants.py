@@ -6,7 +6,7 @@ import pytest
 
 from sealane.engine.memory import MemoryEngine
 from sealane.errors import Forbidden, GrantNotFound, InvalidArgument
-from sealane.security.grants import BUILT_IN, NODE, SUBJECT_CHARS_MAX, VERDICTS_MAX, Grant, Grants
+from sealane.security.grants.grants import BUILT_IN, NODE, SUBJECT_CHARS_MAX, VERDICTS_MAX, Grant, Grants
 from sealane.security.principals import ADMIN, Principal
 
 

@@ -11,8 +11,14 @@ import pytest
 
 from sealane.engine.local.metadata import Metadata
 from sealane.errors import KeyUnavailable, StorageError
-from sealane.security.keys import Keyring
-from sealane.security.master_key import MASTER_KEY_FILE, NEXT_MASTER_KEY_FILE, check_value, is_right, parse_master_key
+from sealane.security.at_rest.keys import Keyring
+from sealane.security.at_rest.master_key import (
+    MASTER_KEY_FILE,
+    NEXT_MASTER_KEY_FILE,
+    check_value,
+    is_right,
+    parse_master_key,
+)
 from tests.simulation.disk import DiskFault, DiskFaultKind, SimDisk, SimFiles
 from tests.simulation.ends import Crashed
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from sealane.errors import FormatTooNew, InvalidArgument, KeyUnavailable
-from sealane.security.master_key import KEY_BYTES, check_value
+from sealane.security.at_rest.master_key import KEY_BYTES, check_value
 
 KIND = "sealane master key backup"
 FORMAT = 1

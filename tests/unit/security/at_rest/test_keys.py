@@ -9,7 +9,7 @@ import pytest
 
 from sealane.engine.local.metadata import Metadata
 from sealane.errors import KeyUnavailable
-from sealane.security.keys import (
+from sealane.security.at_rest.keys import (
     KEY_ID_MAX,
     MASTER_KEY_FILE,
     Keyring,

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from sealane.security.keys import KEY_BYTES
-from sealane.security.sealing import SALT_BYTES, Sealer
+from sealane.security.at_rest.keys import KEY_BYTES
+from sealane.security.at_rest.sealing import SALT_BYTES, Sealer
 
 
 class OneKey:

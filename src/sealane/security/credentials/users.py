@@ -9,7 +9,7 @@ import msgspec
 
 from sealane.errors import AlreadyExists, UserNotFound
 from sealane.security.accounts import Accounts
-from sealane.security.passwords import Passwords, check_password
+from sealane.security.credentials.passwords import Passwords, check_password
 from sealane.security.records import Records, Seals, Values
 from sealane.security.settings import UserSettings
 

@@ -16,9 +16,9 @@ import msgspec
 
 from sealane.errors import InvalidArgument, QuotaNotFound, RateLimited
 from sealane.security.principals import Principal
+from sealane.security.quotas.token_bucket import TokenBucket
 from sealane.security.records import Records, Seals, Values
 from sealane.security.settings import QuotaSettings
-from sealane.security.token_bucket import TokenBucket
 
 What = Literal["messages", "bytes", "requests"]
 WHATS: tuple[What, ...] = ("messages", "bytes", "requests")

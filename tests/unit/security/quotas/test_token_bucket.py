@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealane.security.token_bucket import TokenBucket
+from sealane.security.quotas.token_bucket import TokenBucket
 
 RATE, BURST = 10.0, 20.0
 TOLERANCE = 1e-6

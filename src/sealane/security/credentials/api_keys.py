@@ -14,8 +14,8 @@ import msgspec
 
 from sealane.errors import InvalidArgument, KeyNotFound, Unauthenticated
 from sealane.security.accounts import Accounts
-from sealane.security.key_text import ID_CHARS, SECRET_BYTES, ApiKeyText
-from sealane.security.patterns import OWN_DOMAIN, check_pattern
+from sealane.security.credentials.key_text import ID_CHARS, SECRET_BYTES, ApiKeyText
+from sealane.security.grants.patterns import OWN_DOMAIN, check_pattern
 from sealane.security.principals import Action, Principal
 from sealane.security.records import Records, Seals, Values
 

@@ -10,11 +10,11 @@ from typing import Any
 from sealane.errors import InvalidName, Unauthenticated
 from sealane.message import Limits, check_name
 from sealane.message.names import DEFAULT_DOMAIN
-from sealane.security.bearer_tokens import checked_claims, header_of
-from sealane.security.key_sets import KeySet
+from sealane.security.credentials.bearer_tokens import checked_claims, header_of
+from sealane.security.credentials.key_sets import KeySet
+from sealane.security.credentials.tokens import CREDENTIAL
 from sealane.security.principals import Principal
 from sealane.security.settings import TokenSettings
-from sealane.security.tokens import CREDENTIAL
 
 LEEWAY_SECONDS = 30.0
 """How far the issuer's clock may be from the node's."""

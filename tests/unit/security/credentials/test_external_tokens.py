@@ -18,10 +18,10 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from sealane.errors import InvalidArgument, Unavailable
 from sealane.node.identity import Identity
-from sealane.security import key_sets
-from sealane.security.external_tokens import LEEWAY_SECONDS, ROLES_MAX, SUBJECT_CHARS_MAX
-from sealane.security.grants import Grant
-from sealane.security.key_sets import KEY_SET_BYTES_MAX, KEYS_FRESH_SECONDS, RETRY_SECONDS_MIN
+from sealane.security.credentials import key_sets
+from sealane.security.credentials.external_tokens import LEEWAY_SECONDS, ROLES_MAX, SUBJECT_CHARS_MAX
+from sealane.security.credentials.key_sets import KEY_SET_BYTES_MAX, KEYS_FRESH_SECONDS, RETRY_SECONDS_MIN
+from sealane.security.grants.grants import Grant
 from sealane.security.settings import SecuritySettings, TokenSettings
 from tests.unit.security.identities import SECOND_US, Clock, an_identity, entered, refusal
 

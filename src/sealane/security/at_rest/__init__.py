@@ -1,0 +1,1 @@
+"""Keys of what is stored, and sealing by them."""

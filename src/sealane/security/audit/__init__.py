@@ -1,0 +1,1 @@
+"""The audit log's entries, and the chain of hashes that they are."""

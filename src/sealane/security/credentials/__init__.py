@@ -1,0 +1,1 @@
+"""By what accounts come in: API keys, passwords, tokens."""

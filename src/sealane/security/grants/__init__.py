@@ -1,0 +1,1 @@
+"""What principals and roles may do."""

@@ -1,0 +1,1 @@
+"""How much principals and domains may do a second."""
