@@ -19,11 +19,11 @@ def open_batch(batch: Batch, keys: OpeningKeys, *, require_sealed: bool = False)
     """The batch with what could be opened, and by row why the others could not: those stay as they came."""
     if batch.absent >> ENVELOPE & 1:
         return batch, dict.fromkeys(range(len(batch)), NOT_SEALED) if require_sealed else {}
-    sealed, envelopes = batch.payloads(), batch.column(ENVELOPE)
+    sealed, envelopes = batch.column(PAYLOAD), batch.column(ENVELOPE)
     payloads, problems = open_columns(batch.ids(), sealed, envelopes, keys, require_sealed=require_sealed)
     if not problems:
         return with_columns(batch, {PAYLOAD: pa.array(payloads, _BINARY), ENVELOPE: None}), problems
-    kept = [before if now is None else now for now, before in zip(payloads, sealed, strict=True)]
+    kept = [before if now is None else now for now, before in zip(payloads, sealed.to_pylist(), strict=True)]
     still = pa.array([row in problems for row in range(len(batch))])
     unopened = pc.if_else(still, envelopes, pa.scalar(None, _BINARY))
     return with_columns(batch, {PAYLOAD: pa.array(kept, _BINARY), ENVELOPE: unopened}), problems

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealane.errors import InvalidMessage
@@ -53,12 +54,13 @@ def foreign_payload(nonce: bytes, ciphertext: bytes, tag: bytes) -> bytes:
     return bytes([len(nonce)]) + nonce + ciphertext + tag
 
 
-def open_foreign(session_key: bytes) -> Callable[[Sequence[bytes], Sequence[bytes]], list[bytes]]:
+def open_foreign(session_key: bytes) -> Callable[[Sequence[bytes], pa.Array], list[bytes]]:
     """What opens the payloads under this session key; the messages' ids are no part of it."""
     decrypt = AESGCM(session_key).decrypt
 
-    def open_all(_ids: Sequence[bytes], payloads: Sequence[bytes]) -> list[bytes]:
-        starts = [1 + (sealed[0] if sealed else 0) for sealed in payloads]
-        return [decrypt(sealed[1:start], sealed[start:], None) for sealed, start in zip(payloads, starts, strict=True)]
+    def open_all(_ids: Sequence[bytes], payloads: pa.Array) -> list[bytes]:
+        found: list[bytes] = payloads.to_pylist()
+        starts = [1 + (sealed[0] if sealed else 0) for sealed in found]
+        return [decrypt(sealed[1:start], sealed[start:], None) for sealed, start in zip(found, starts, strict=True)]
 
     return open_all

@@ -24,11 +24,14 @@ SESSIONS_CACHED = 1_024
 OPENING_KEYS_MAX = 64
 """Private keys of one reader: an envelope that does not say whose it is is tried with each of them."""
 
+_TO_THE_END = 2**31 - 1
+"""Longer than any value of a binary column can be."""
+
 NOT_FOR_US = "it was not sealed for any of the keys that this consumer has, or its envelope was changed"
 CHANGED = "it was changed since it was sealed, or belongs to another message"
 NOT_SEALED = "it is not sealed, and this consumer takes only what is"
 
-Open = Callable[[Sequence[bytes], Sequence[bytes]], list[bytes]]
+Open = Callable[[Sequence[bytes], pa.Array], list[bytes]]
 """From messages' ids and sealed payloads to their payloads; raises `InvalidTag` or `ValueError` if one is not right."""
 
 
@@ -79,11 +82,11 @@ def _opener(envelope: Envelope, session_key: bytes) -> Open | None:
         return None
     decrypt = AESGCM(keys.message).decrypt
 
-    def open_all(ids: Sequence[bytes], payloads: Sequence[bytes]) -> list[bytes]:
-        return [
-            decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], message_id)
-            for message_id, sealed in zip(ids, payloads, strict=True)
-        ]
+    def open_all(ids: Sequence[bytes], payloads: pa.Array) -> list[bytes]:
+        # Cut as columns: in a loop over messages that would take a fifth of all the time.
+        nonces = pc.binary_slice(payloads, 0, NONCE_BYTES).to_pylist()
+        sealed = pc.binary_slice(payloads, NONCE_BYTES, _TO_THE_END).to_pylist()
+        return list(map(decrypt, nonces, sealed, ids))
 
     return open_all
 
@@ -97,7 +100,7 @@ class OpenedColumns(NamedTuple):
 
 def open_columns(
     ids: Sequence[bytes],
-    payloads: Sequence[bytes],
+    payloads: pa.Array,
     envelopes: pa.Array,
     keys: OpeningKeys,
     *,
@@ -116,7 +119,7 @@ def open_columns(
             problems.update(dict.fromkeys(range(start, stop), NOT_SEALED))
             some = [None] * (stop - start)
         else:
-            some = payloads[start:stop]
+            some = payloads[start:stop].to_pylist()
         opened.extend(some)
     return OpenedColumns(opened, problems)
 
@@ -133,7 +136,7 @@ def _runs(envelopes: pa.Array) -> Iterator[tuple[int, int, bytes | None]]:
 
 
 def _open_run(
-    ids: Sequence[bytes], payloads: Sequence[bytes], session: Open | str, problems: dict[int, str], start: int
+    ids: Sequence[bytes], payloads: pa.Array, session: Open | str, problems: dict[int, str], start: int
 ) -> Sequence[bytes | None]:
     if isinstance(session, str):
         problems.update(dict.fromkeys(range(start, start + len(payloads)), session))
@@ -143,10 +146,10 @@ def _open_run(
     except (InvalidTag, ValueError):
         # Nearly always all of them are right; only now it matters which one is not.
         opened: list[bytes | None] = []
-        for row, (message_id, payload) in enumerate(zip(ids, payloads, strict=True), start):
+        for place, message_id in enumerate(ids):
             try:
-                opened += session([message_id], [payload])
+                opened += session([message_id], payloads[place : place + 1])
             except (InvalidTag, ValueError):
-                problems[row] = CHANGED
+                problems[start + place] = CHANGED
                 opened.append(None)
         return opened
