@@ -9,7 +9,6 @@ from pathlib import Path
 import sealane
 from bench.clients.order import Order
 from bench.wire import rate_at
-from sealane.security.envelopes import PrivateKey
 from sealane.testing.node_process import NodeProcess
 
 PLAIN, TLS, END_TO_END = "plain", "tls", "end-to-end"
@@ -46,6 +45,8 @@ def _secure(data: Path, order: Order, *, envelopes: bool = False) -> float:
         with sealane.connect_sync(node.url, profile=node.profile) as lane:
             lane.create_topic(order.topic)
             if envelopes:
+                from sealane.security.envelopes import PrivateKey
+
                 key_file = data.with_suffix(".key")
                 key = PrivateKey.generate("x25519")
                 key_file.write_text(key.pem())

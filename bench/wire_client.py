@@ -52,7 +52,8 @@ def command(work: str, order: Order) -> list[str]:
 async def run(work: str, order: Order) -> Result:
     if work in CONNECTING_WORKS:
         return await CONNECTING_WORKS[work](order)
-    async with sealane.connect(order.url, profile=order.profile or None) as lane:
+    access: dict[str, Any] = {"profile": order.profile} if order.profile else {}
+    async with sealane.connect(order.url, **access) as lane:
         return await WORKS[work](lane, order)
 
 
