@@ -76,7 +76,8 @@ def show(
             kept.append(entry)
         return list(kept)
 
-    found: list[dict[str, Any]] = ask(url, data, work)
+    # A log can be looked at where no node runs; a directory that is not there is not made for it.
+    found: list[dict[str, Any]] = ask(url, data, work, offline=data.is_dir())
     if as_json:
         for entry in found:
             write_json_line(entry)
@@ -190,7 +191,9 @@ def verify(
 
 def _of_node(url: str | None, data: Path) -> dict[str, Any]:
     with progress_bar("reading", "entries") as told:
-        report: dict[str, Any] = ask(url, data, lambda lane: lane.administer("audit.verify", progress=told))
+        report: dict[str, Any] = ask(
+            url, data, lambda lane: lane.administer("audit.verify", progress=told), offline=data.is_dir()
+        )
     return report
 
 

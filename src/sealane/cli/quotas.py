@@ -119,7 +119,7 @@ def show(
     if scope is not None and not name:
         raise typer.BadParameter(f"which {scope}? give its name")
     asked: dict[str, Any] = {} if scope is None else {"scope": scope, "name": name}
-    _show(ask(url, data, lambda lane: lane.administer("quota.show", **asked)), as_json)
+    _show(ask(url, data, lambda lane: lane.administer("quota.show", **asked), offline=data.is_dir()), as_json)
 
 
 def _show(found: list[dict[str, Any]], as_json: bool) -> None:

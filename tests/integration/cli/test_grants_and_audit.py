@@ -90,3 +90,16 @@ def test_following_writes_each_entry_as_a_line_when_it_comes(shell: Shell) -> No
         assert line["number"] >= begun
     finally:
         close(following)
+
+
+def test_the_log_of_a_directory_on_which_no_node_runs_can_be_read_and_verified(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "data")
+    shell.text("grant", "add", "anna", "publish", "shop/orders")
+    assert "grant.add" in [entry["event"] for entry in shell.objects("audit", "show", "--json")]
+    assert "all are as they were written" in shell.text("audit", "verify")
+
+
+def test_no_directory_is_made_for_a_look_at_its_log(tmp_path: Path) -> None:
+    missing = Shell(tmp_path / "missing")
+    assert missing.run("audit", "verify").returncode == EXIT_FAILED
+    assert not missing.data.exists()
