@@ -22,8 +22,8 @@ from cryptography.x509.oid import NameOID
 from sealane.errors import Unavailable
 from sealane.security.credentials import key_sets
 from sealane.security.credentials.key_sets import KEY_SET_BYTES_MAX, KeySet
-from tests.unit.security.identities import Clock
 from tests.unit.security.credentials.test_external_tokens import EC, public
+from tests.unit.security.identities import Clock
 
 
 class Answers(BaseHTTPRequestHandler):
