@@ -21,7 +21,7 @@ from sealane.node.topic_config import TopicConfig
 from sealane.node.topics import Topic
 from sealane.security.audit.chain import AUDIT_CUT, Anchor, Chain, Finding, Head
 from sealane.security.audit.entries import AUDIT_TOPIC, NO_ENTRY, Entry, from_line
-from sealane.security.records import SYSTEM_DOMAIN, Records, Seals, Values
+from sealane.security.records import SYSTEM_DOMAIN, Vault
 
 log = get_log("sealane.node.audit")
 
@@ -35,13 +35,11 @@ _BEGINNING = Anchor(0, NO_ENTRY)
 class AuditLog:
     """Opened once, at the node's start; appended to by one writer."""
 
-    def __init__(
-        self, registry: TopicRegistry, values: Values, seals: Seals | None, surroundings: Surroundings
-    ) -> None:
+    def __init__(self, registry: TopicRegistry, vault: Vault, surroundings: Surroundings) -> None:
         self._registry = registry
         self._surroundings = surroundings
-        self._heads = Records("audit-head", Head, values, seals)
-        self._anchors = Records("audit-anchor", Anchor, values, seals)
+        self._heads = vault.records("audit-head", Head)
+        self._anchors = vault.records("audit-anchor", Anchor)
         self._topic: Topic | None = None
         self._last = Head(-1, NO_ENTRY)
         """The last entry that is durable."""

@@ -23,33 +23,29 @@ from sealane.security.grants.grants import NODE, Grants
 from sealane.security.introductions import Authenticator
 from sealane.security.principals import Principal
 from sealane.security.quotas.quotas import Quotas
-from sealane.security.records import Seals
+from sealane.security.records import Vault
 from sealane.security.settings import SecuritySettings
 
 CREDENTIAL_OVER = "the credential of this connection is over: it was revoked, has expired or its account was disabled"
 
 
 class Identity:
-    """Made by `Identity.open`, one a node."""
+    """One a node; `load` reads what the engine keeps of it."""
 
     def __init__(self, engine: Engine, surroundings: Surroundings, settings: SecuritySettings) -> None:
         self.settings = settings
         self.surroundings = surroundings
-        self.values = engine
-        """Where records are kept."""
-        self.seals: Seals | None = engine.sealer if isinstance(engine, KeepsSecrets) else None
-        """What records are sealed with; None where nothing outlives the process."""
-        self.accounts = Accounts(engine, self.seals, surroundings.clock)
-        self.authorities = Authorities(
-            engine, self.seals, self.accounts, settings.certificates, surroundings.clock, surroundings.entropy
-        )
-        self.quotas = Quotas(settings.quotas, engine, self.seals)
-        self.grants = Grants(engine, self.seals)
-        clock, entropy = surroundings.clock, surroundings.entropy
-        self.directory = Directory(engine, self.seals, clock)
-        self.api_keys = ApiKeys(engine, self.seals, clock, entropy, self.accounts)
-        self.users = Users(engine, self.seals, clock, entropy, self.accounts, settings.users)
-        self.tokens = Tokens(engine, self.seals, clock, entropy, self.accounts, self.users, settings.users)
+        seals = engine.sealer if isinstance(engine, KeepsSecrets) else None
+        self.vault = vault = Vault(engine, seals, surroundings.clock, surroundings.entropy)
+        """Where all of it is kept."""
+        self.accounts = Accounts(vault)
+        self.authorities = Authorities(vault, self.accounts, settings.certificates)
+        self.grants = Grants(vault)
+        self.quotas = Quotas(vault, settings.quotas)
+        self.directory = Directory(vault)
+        self.api_keys = ApiKeys(vault, self.accounts)
+        self.users = Users(vault, self.accounts, settings.users)
+        self.tokens = Tokens(vault, self.accounts, self.users, settings.users)
         self.authentication = Authentication(self._authenticators(), CertificateAuthenticator(self.authorities))
 
     def _authenticators(self) -> list[Authenticator]:

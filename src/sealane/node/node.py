@@ -90,7 +90,7 @@ class Node:
         self.certificates = CertificateWatch(
             self.identity.authorities, settings.security.certificates.renew_days, surroundings.clock, self.supervisor
         )
-        audit_log = AuditLog(self._registry, engine, self.identity.seals, surroundings)
+        audit_log = AuditLog(self._registry, self.identity.vault, surroundings)
         self.audit = Audit(audit_log, surroundings.clock, self.supervisor)
 
     @classmethod

@@ -6,7 +6,7 @@ An account may have several certificates, keys and a password; what it may do is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,7 +14,7 @@ from sealane.errors import AccountNotFound, AlreadyExists, InvalidArgument, Inva
 from sealane.message import Limits, check_name
 from sealane.message.names import DEFAULT_DOMAIN
 from sealane.security.principals import Kind, Principal
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 
 NAME_CHARS_MAX = 128
 """Of an account: as for topics."""
@@ -67,9 +67,9 @@ def domain_of(common_name: str) -> str:
 class Accounts:
     """Every account, in memory; changes are durable on return."""
 
-    def __init__(self, values: Values, seals: Seals | None, clock: Callable[[], int]) -> None:
-        self._records = Records("account", Account, values, seals)
-        self._clock = clock
+    def __init__(self, vault: Vault) -> None:
+        self._records = vault.records("account", Account)
+        self._clock = vault.clock
 
     async def load(self) -> None:
         await self._records.load()

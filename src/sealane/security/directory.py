@@ -7,14 +7,14 @@ does not want to trust the node with that pins the fingerprint; see `sealane.cli
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from sealane.errors import AlreadyExists, InvalidArgument, NotFound, RecipientNotFound
 from sealane.security.accounts import check_account_name
 from sealane.security.envelopes import KeyKind, PublicKey, same_fingerprint
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 
 RECIPIENT_KEYS_MAX = 8
 """Of one recipient: each message for it grows by each of them, and who rotates keys needs two."""
@@ -38,9 +38,9 @@ class Recipient(msgspec.Struct, frozen=True):
 class Directory:
     """All recipients, in memory; changes are durable on return."""
 
-    def __init__(self, values: Values, seals: Seals | None, clock: Callable[[], int]) -> None:
-        self._records = Records("public-key", Recipient, values, seals)
-        self._clock = clock
+    def __init__(self, vault: Vault) -> None:
+        self._records = vault.records("public-key", Recipient)
+        self._clock = vault.clock
         self._changing = asyncio.Lock()
 
     async def load(self) -> None:

@@ -7,7 +7,8 @@ on the way of a request is answered from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -47,6 +48,22 @@ def resealed(seals: Seals, domain: str, key: str, data: bytes) -> bytes:
     """A value's bytes, sealed by the newest key of its domain. `CorruptData` if they were not sealed for this place."""
     place = key.encode()
     return bytes(seals.seal(domain, seals.open(domain, data, place), place))
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """Where an identity's records are kept, and what making them takes. One a node."""
+
+    values: Values
+    seals: Seals | None
+    """None: records are kept as they are, by an engine that keeps nothing beyond the process."""
+    clock: Callable[[], int]
+    """Microseconds since 1970."""
+    entropy: Callable[[int], bytes] = field(repr=False)
+
+    def records(self, kind: str, record: type[R]) -> Records[R]:
+        """All records of one kind, once they are loaded."""
+        return Records(kind, record, self.values, self.seals)
 
 
 class Records(Generic[R]):

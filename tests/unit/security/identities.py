@@ -12,10 +12,16 @@ from sealane.node.identity import Identity
 from sealane.node.surroundings import Surroundings
 from sealane.security.introductions import Introduction
 from sealane.security.principals import Principal
+from sealane.security.records import Seals, Vault
 from sealane.security.settings import SecuritySettings
 
 SECOND_US = 1_000_000
 BEGIN_US = 1_760_000_000 * SECOND_US
+
+
+def vault_of(engine: Engine, seals: Seals | None = None) -> Vault:
+    """Where records are kept by this engine, with the clock standing still."""
+    return Vault(engine, seals, lambda: BEGIN_US, os.urandom)
 
 
 class Clock:
@@ -29,7 +35,17 @@ class Clock:
         self.now_us += round(seconds * SECOND_US)
 
 
-async def an_identity(clock: Clock, settings: SecuritySettings | None = None, engine: Engine | None = None) -> Identity:
+async def an_identity(
+    clock: Clock,
+    settings: SecuritySettings | None = None,
+    *,
+    engine: Engine | None = None,
+    before: Identity | None = None,
+) -> Identity:
+    """`before`: one that was there in memory, whose records this one finds."""
+    if before is not None:
+        assert isinstance(before.vault.values, MemoryEngine)
+        engine = before.vault.values
     identity = Identity(engine or MemoryEngine(clock), Surroundings(clock, os.urandom), settings or SecuritySettings())
     await identity.load()
     return identity

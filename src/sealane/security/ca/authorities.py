@@ -11,7 +11,7 @@ from sealane.errors import AlreadyExists, InvalidArgument, RenewalTooEarly
 from sealane.log import get_log
 from sealane.message import Limits, check_name
 from sealane.security.accounts import Accounts, domain_of
-from sealane.security.ca.authority import Entropy, Usage
+from sealane.security.ca.authority import Usage
 from sealane.security.ca.issued import AuthorityInfo, Issued
 from sealane.security.ca.issuing import Issuing
 from sealane.security.ca.ledger import Ledger
@@ -22,7 +22,7 @@ from sealane.security.ca.presented import identify
 from sealane.security.ca.records import ROOT, CertificateRecord, Reason, authority_of_domain
 from sealane.security.ca.revocations import entries
 from sealane.security.principals import Principal
-from sealane.security.records import Seals, Values
+from sealane.security.records import Vault
 from sealane.security.settings import CertificateSettings, KeyType
 
 log = get_log("sealane.security.ca")
@@ -34,23 +34,15 @@ REVOCATION_LIST_DAYS = 7
 class Authorities:
     """Belongs to one event loop. Everything is answered from memory; changes are durable on return."""
 
-    def __init__(
-        self,
-        values: Values,
-        seals: Seals | None,
-        accounts: Accounts,
-        settings: CertificateSettings,
-        clock: Callable[[], int],
-        entropy: Entropy,
-    ) -> None:
+    def __init__(self, vault: Vault, accounts: Accounts, settings: CertificateSettings) -> None:
         self.changed: list[Callable[[], None]] = []
         """Told when an authority was made, a certificate revoked or a server's replaced, and once a day."""
-        self.ledger = Ledger(values, seals)
-        self._own = OwnAuthorities(values, seals, clock, entropy)
-        self._issuing = Issuing(self._own, self.ledger, settings.key_type, clock, entropy)
+        self.ledger = Ledger(vault)
+        self._own = OwnAuthorities(vault)
+        self._issuing = Issuing(self._own, self.ledger, settings.key_type, vault.clock, vault.entropy)
         self._accounts = accounts
         self._settings = settings
-        self._clock = clock
+        self._clock = vault.clock
         self._changing = asyncio.Lock()
         """Held from reading a record to writing it: nothing brings a certificate back that was revoked in between."""
         self._list_number = 0

@@ -9,7 +9,7 @@ from sealane.errors import CertificateNotFound
 from sealane.security.ca.moments import DAY_US
 from sealane.security.ca.names import SERIAL_BYTES
 from sealane.security.ca.records import CertificateRecord
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 
 KEPT_US = 400 * DAY_US
 """How long a certificate is remembered after its end: as long as the audit log speaks of it."""
@@ -20,8 +20,8 @@ _SERIAL = re.compile(r"[0-9a-fA-F]{1,40}")
 class Ledger:
     """All in memory; changes are durable on return."""
 
-    def __init__(self, values: Values, seals: Seals | None) -> None:
-        self._records = Records("certificate", CertificateRecord, values, seals)
+    def __init__(self, vault: Vault) -> None:
+        self._records = vault.records("certificate", CertificateRecord)
         self._by_fingerprint: dict[str, str] = {}
         self._by_name: dict[str, dict[str, None]] = {}
         self._revoked: set[str] = set()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sealane.errors import AlreadyExists, AuthorityNotFound
 from sealane.message import Limits, check_name
-from sealane.security.ca.authority import Authority, Entropy, Usage
+from sealane.security.ca.authority import Authority, Usage
 from sealane.security.ca.issued import AuthorityInfo
 from sealane.security.ca.moments import to_us
 from sealane.security.ca.names import fingerprint
 from sealane.security.ca.records import ROOT, AuthorityRecord, authority_of_domain
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 from sealane.security.settings import KeyType
 
 _UNIQUE_BYTES = 4
@@ -22,11 +22,11 @@ _UNIQUE_BYTES = 4
 class OwnAuthorities:
     """By name: `root`, or `domain:` and the domain. A new one is durable on return."""
 
-    def __init__(self, values: Values, seals: Seals | None, clock: Callable[[], int], entropy: Entropy) -> None:
-        self._records = Records("authority", AuthorityRecord, values, seals)
+    def __init__(self, vault: Vault) -> None:
+        self._records = vault.records("authority", AuthorityRecord)
         self._opened: dict[str, Authority] = {}
-        self._clock = clock
-        self._entropy = entropy
+        self._clock = vault.clock
+        self._entropy = vault.entropy
         self._making = asyncio.Lock()
 
     async def load(self) -> None:

@@ -7,7 +7,7 @@ master key, so that a stolen database alone can neither sign nor log in.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -17,7 +17,7 @@ from sealane.security.accounts import Accounts
 from sealane.security.credentials.key_text import ID_CHARS, SECRET_BYTES, ApiKeyText
 from sealane.security.grants.patterns import OWN_DOMAIN, check_pattern
 from sealane.security.principals import Action, Principal
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 
 LABEL_CHARS_MAX = 200
 """A key's label: a line that says what it is for."""
@@ -64,17 +64,10 @@ def read_allowed(text: str) -> Allowed:
 class ApiKeys:
     """Every key, in memory; changes are durable on return."""
 
-    def __init__(
-        self,
-        values: Values,
-        seals: Seals | None,
-        clock: Callable[[], int],
-        entropy: Callable[[int], bytes],
-        accounts: Accounts,
-    ) -> None:
-        self._records = Records("key", ApiKey, values, seals)
-        self._clock = clock
-        self._entropy = entropy
+    def __init__(self, vault: Vault, accounts: Accounts) -> None:
+        self._records = vault.records("key", ApiKey)
+        self._clock = vault.clock
+        self._entropy = vault.entropy
         self._accounts = accounts
 
     async def load(self) -> None:

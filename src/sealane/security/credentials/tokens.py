@@ -6,7 +6,6 @@ token is decided by who says to have issued it, never by what the token says of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,7 +15,7 @@ from sealane.security.accounts import Accounts
 from sealane.security.credentials.bearer_tokens import checked_claims, header_of
 from sealane.security.credentials.users import Users
 from sealane.security.principals import Principal
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 from sealane.security.settings import UserSettings
 
 ISSUER = "sealane"
@@ -44,19 +43,10 @@ class TokenKey(msgspec.Struct, frozen=True):
 class Tokens:
     """Issues tokens, and tells whose they are."""
 
-    def __init__(
-        self,
-        values: Values,
-        seals: Seals | None,
-        clock: Callable[[], int],
-        entropy: Callable[[int], bytes],
-        accounts: Accounts,
-        users: Users,
-        settings: UserSettings,
-    ) -> None:
-        self._keys = Records("token-key", TokenKey, values, seals)
-        self._clock = clock
-        self._entropy = entropy
+    def __init__(self, vault: Vault, accounts: Accounts, users: Users, settings: UserSettings) -> None:
+        self._keys = vault.records("token-key", TokenKey)
+        self._clock = vault.clock
+        self._entropy = vault.entropy
         self._accounts = accounts
         self._users = users
         self._seconds = settings.token_seconds

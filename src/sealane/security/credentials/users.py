@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from sealane.errors import AlreadyExists, UserNotFound
 from sealane.security.accounts import Accounts
 from sealane.security.credentials.passwords import Passwords, check_password
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 from sealane.security.settings import UserSettings
 
 
@@ -36,20 +36,12 @@ class User(msgspec.Struct, frozen=True):
 class Users:
     """Every user, in memory; changes, failures too, are durable on return."""
 
-    def __init__(
-        self,
-        values: Values,
-        seals: Seals | None,
-        clock: Callable[[], int],
-        entropy: Callable[[int], bytes],
-        accounts: Accounts,
-        settings: UserSettings,
-    ) -> None:
-        self._records = Records("user", User, values, seals)
-        self._clock = clock
+    def __init__(self, vault: Vault, accounts: Accounts, settings: UserSettings) -> None:
+        self._records = vault.records("user", User)
+        self._clock = vault.clock
         self._accounts = accounts
         self._settings = settings
-        self._passwords = Passwords(entropy)
+        self._passwords = Passwords(vault.entropy)
         self._checking: dict[str, asyncio.Lock] = {}
         """By the name of a user who is there: one password at a time, so that none passes uncounted."""
 

@@ -13,7 +13,7 @@ from sealane.errors import Forbidden, GrantNotFound, InvalidArgument
 from sealane.security.grants.patterns import OWN_DOMAIN as OWN_DOMAIN
 from sealane.security.grants.patterns import check_pattern, contains, takes_in
 from sealane.security.principals import ADMIN_ROLE, Action, Principal
-from sealane.security.records import SYSTEM_DOMAIN, Records, Seals, Values
+from sealane.security.records import SYSTEM_DOMAIN, Vault
 
 ROLE = "role:"
 """In front of a role's name where a grant's subject is one."""
@@ -78,8 +78,8 @@ class Grants:
     hold from then on for whoever is inside already.
     """
 
-    def __init__(self, values: Values, seals: Seals | None) -> None:
-        self._records = Records("grant", Grant, values, seals)
+    def __init__(self, vault: Vault) -> None:
+        self._records = vault.records("grant", Grant)
         self._by_subject: dict[str, set[Grant]] = {}
         self._verdicts: dict[tuple[Principal, Action, str], bool] = {}
         self.changed: list[Callable[[], None]] = []

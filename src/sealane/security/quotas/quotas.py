@@ -17,7 +17,7 @@ import msgspec
 from sealane.errors import InvalidArgument, QuotaNotFound, RateLimited
 from sealane.security.principals import Principal
 from sealane.security.quotas.token_bucket import TokenBucket
-from sealane.security.records import Records, Seals, Values
+from sealane.security.records import Vault
 from sealane.security.settings import QuotaSettings
 
 What = Literal["messages", "bytes", "requests"]
@@ -131,9 +131,9 @@ class Allowance:
 class Quotas:
     """All quotas, in memory; changes are durable on return, and hold for sessions that are open."""
 
-    def __init__(self, settings: QuotaSettings, values: Values, seals: Seals | None) -> None:
+    def __init__(self, vault: Vault, settings: QuotaSettings) -> None:
         self._settings = settings
-        self._records = Records("quota", Quota, values, seals)
+        self._records = vault.records("quota", Quota)
         self._buckets: dict[tuple[Subject, What], TokenBucket] = {}
         self._allowances: WeakValueDictionary[tuple[str, str, bool], Allowance] = WeakValueDictionary()
         """By name, domain and whether it is local: those of open sessions."""

@@ -14,6 +14,7 @@ from sealane.engine.memory import MemoryEngine
 from sealane.security.accounts import Accounts
 from sealane.security.ca.authorities import Authorities
 from sealane.security.ca.issued import Issued
+from sealane.security.records import Vault
 from sealane.security.settings import CertificateSettings
 
 DAY_US = 24 * 3600 * 1_000_000
@@ -56,8 +57,9 @@ async def office(settings: CertificateSettings | None = None, clock: Clock | Non
 
 
 async def _loaded(engine: MemoryEngine, clock: Clock, settings: CertificateSettings) -> Office:
-    accounts = Accounts(engine, None, clock)
-    authorities = Authorities(engine, None, accounts, settings, clock, os.urandom)
+    vault = Vault(engine, None, clock, os.urandom)
+    accounts = Accounts(vault)
+    authorities = Authorities(vault, accounts, settings)
     await accounts.load()
     await authorities.load()
     return Office(authorities, accounts, clock, engine, settings)

@@ -123,7 +123,7 @@ async def test_a_proof_of_before_the_node_began_is_asked_for_again(clock: Clock)
     _, text = await first.api_keys.create("billing")
     before = shown(text, clock)
     clock.pass_(1)
-    again = await an_identity(clock, engine=first.values)
+    again = await an_identity(clock, before=first)
     with pytest.raises(Unavailable, match="try again"):
         await entered(again, before)
     await entered(again, shown(text, clock))

@@ -93,7 +93,7 @@ async def test_a_token_of_an_older_key_is_taken_until_it_ends(identity: Identity
 
 async def test_tokens_survive_a_restart(identity: Identity, clock: Clock) -> None:
     token = await a_token(identity)
-    assert (await entered(await an_identity(clock, SETTINGS, identity.values), {"token": token})).name == "anna"
+    assert (await entered(await an_identity(clock, SETTINGS, before=identity), {"token": token})).name == "anna"
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

@@ -117,9 +117,9 @@ async def test_one_failure_less_locks_nobody_out_and_success_begins_the_count_an
 
 async def test_a_lock_out_survives_a_restart(identity: Identity, clock: Clock) -> None:
     await refusal(identity, as_user("anna", WRONG))
-    again = await an_identity(clock, SETTINGS, identity.values)
+    again = await an_identity(clock, SETTINGS, before=identity)
     await refusal(again, as_user("anna", WRONG))
-    last = await an_identity(clock, SETTINGS, identity.values)
+    last = await an_identity(clock, SETTINGS, before=identity)
     await refusal(last, as_user("anna", RIGHT))
     clock.pass_(60)
     await entered(last, as_user("anna", RIGHT))

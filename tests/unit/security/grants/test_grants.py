@@ -8,11 +8,12 @@ from sealane.engine.memory import MemoryEngine
 from sealane.errors import Forbidden, GrantNotFound, InvalidArgument
 from sealane.security.grants.grants import BUILT_IN, NODE, SUBJECT_CHARS_MAX, VERDICTS_MAX, Grant, Grants
 from sealane.security.principals import ADMIN, Principal
+from tests.unit.security.identities import vault_of
 
 
 @pytest.fixture
 def grants() -> Grants:
-    return Grants(MemoryEngine(lambda: 0), None)
+    return Grants(vault_of(MemoryEngine(lambda: 0)))
 
 
 ANNA = Principal("anna", "shop")
@@ -37,8 +38,8 @@ async def test_a_grant_holds_at_once_and_until_it_is_removed(grants: Grants) -> 
 async def test_grants_are_there_after_a_restart() -> None:
     engine = MemoryEngine(lambda: 0)
     grant = Grant("external:auth0|42", "consume", "shop/*")
-    await Grants(engine, None).add(grant)
-    again = Grants(engine, None)
+    await Grants(vault_of(engine)).add(grant)
+    again = Grants(vault_of(engine))
     await again.load()
     assert grant in again.all()
     await again.remove(grant)

@@ -15,6 +15,7 @@ from sealane.security.principals import ADMIN, Principal
 from sealane.security.quotas import quotas as module
 from sealane.security.quotas.quotas import NO_LIMIT, SUBJECT_CHARS_MAX, Allowance, Quota, Quotas, Subject, subject_of
 from sealane.security.settings import QuotaSettings
+from tests.unit.security.identities import vault_of
 
 BILLING = Principal("billing", "shop", kind="key")
 STOCK = Principal("stock", "shop", kind="certificate")
@@ -22,7 +23,7 @@ OF_BILLING, OF_SHOP = Subject("principal", "billing"), Subject("domain", "shop")
 
 
 def quotas_of(**settings: int) -> Quotas:
-    return Quotas(QuotaSettings(**settings), MemoryEngine(of_this_machine().clock), None)
+    return Quotas(vault_of(MemoryEngine(of_this_machine().clock)), QuotaSettings(**settings))
 
 
 def refusal(allowance: Allowance, now: float = 0.0, **used: int) -> RateLimited:
@@ -187,7 +188,7 @@ async def test_quotas_are_sealed_on_disk_and_there_after_a_restart(tmp_path: Pat
         engine = await LocalEngine.start(
             DiskFiles(tmp_path), settings=StorageSettings(), clock=surroundings.clock, entropy=surroundings.entropy
         )
-        return engine, Quotas(QuotaSettings(), engine, engine.sealer)
+        return engine, Quotas(vault_of(engine, engine.sealer), QuotaSettings())
 
     engine, quotas = await opened()
     await quotas.load()
@@ -202,5 +203,5 @@ async def test_quotas_are_sealed_on_disk_and_there_after_a_restart(tmp_path: Pat
     key, value = (await engine.scan("quota/"))[0]
     await engine.put(key, bytes([value.data[0] ^ 1]) + value.data[1:], expected=value.version)
     with pytest.raises(CorruptData, match="changed or damaged"):
-        await Quotas(QuotaSettings(), engine, engine.sealer).load()
+        await Quotas(vault_of(engine, engine.sealer), QuotaSettings()).load()
     await engine.close()
