@@ -26,12 +26,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sealane.delivery.headers import header_values
 from sealane.delivery.like import compile_like
 from sealane.errors import FilterError
 from sealane.message import Batch
+from sealane.message.arrow_compute import pc
 
 EXPRESSION_BYTES_MAX = 4096
 """A filter runs for every message that a subscription scans: longer ones belong into a topic of their own."""
@@ -47,14 +47,15 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _COMPARISONS = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
+    "=": "equal",
+    "<>": "not_equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
 }
+"""By the names of Arrow's functions."""
 _IN_TYPES = {"text": pa.utf8(), "bytes": pa.binary(), "number": pa.int64(), "time": pa.timestamp("us", "UTC")}
 _BIGINT = r"\A-?[0-9]{1,18}\z"
 _DOUBLE = r"\A[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?\z"
@@ -216,7 +217,7 @@ class _Parser:
 
     def _test(self, left: _Operand) -> _Evaluate:
         if token := self._take(*_COMPARISONS):
-            return self._compared(_COMPARISONS[token.text], left, self._operand())
+            return self._compared(getattr(pc, _COMPARISONS[token.text]), left, self._operand())
         if self._take("IS"):
             negative = self._take("NOT")
             self._need("NULL")

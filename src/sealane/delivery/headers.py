@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from sealane.message.arrow_compute import pc
 from sealane.message.batch import offsets_of
 
 

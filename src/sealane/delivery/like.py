@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from sealane.message.arrow_compute import pc
 
 _RUN: Final = object()
 _ONE: Final = object()

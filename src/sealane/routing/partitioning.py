@@ -7,11 +7,11 @@ seed 0) of the key's bytes, or of the id's 16 bytes, modulo the number of partit
 from __future__ import annotations
 
 import numpy as np
-import pyarrow.compute as pc
 import xxhash
 
 from sealane.errors import InvalidArgument
 from sealane.message import Batch
+from sealane.message.arrow_compute import pc
 from sealane.message.schema import KEY
 
 _hash = xxhash.xxh3_64_intdigest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sealane.message import Batch
+from sealane.message.arrow_compute import pc
 from sealane.message.schema import ENVELOPE, PAYLOAD
 from sealane.security.envelopes.opening import NOT_SEALED, OpeningKeys, open_columns
 from sealane.security.envelopes.sealing import with_columns

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealane.errors import InvalidArgument
+from sealane.message.arrow_compute import pc
 from sealane.security.envelopes.envelope import FOREIGN, Envelope, InvalidEnvelope, read_envelope
 from sealane.security.envelopes.foreign import open_foreign
 from sealane.security.envelopes.keys import PrivateKey
