@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -49,5 +50,7 @@ def run(
                 loop.remove_signal_handler(each)
 
     configure_logs(settings.log.format, settings.log.level)
+    # A dump of this process's memory would hold keys and payloads, in a file that nobody looks after.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())

@@ -137,3 +137,9 @@ def test_a_door_for_everyone_is_reached_from_this_machine_by_loopback(tmp_path: 
         published = sealane("publish", "orders", "hello", cwd=tmp_path)
 
     assert published.returncode == 0, published.stderr
+
+
+def test_a_node_leaves_no_dump_of_its_memory_should_it_crash(tmp_path: Path) -> None:
+    with Up(tmp_path, insecure=False) as node:
+        limits = Path(f"/proc/{node.process.pid}/limits").read_text()
+    assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE)
