@@ -70,11 +70,15 @@ def _traced(work: Callable[[], Any]) -> int:
         return note
 
     before = sys.gettrace()
+    # What other tests have left behind may be finalised at any moment, by code that would be counted here.
+    gc.collect()
+    gc.disable()
     sys.settrace(note)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
