@@ -122,7 +122,8 @@ def node_status(node: Node, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatu
     usage = node.engine.usage()
     now_us = node.surroundings.clock()
     now = node.measures.now()
-    measures = node.measures.topics.values()
+    system = {topic.full_name for topic in node.topics.values() if topic.is_system}
+    measures = [topic for name, topic in node.measures.topics.items() if name not in system]
     readers = [reader for topic in measures for reader in topic.subscriptions.values()]
     shown = [topic for topic in node.topics.values() if not topic.is_system]
     deepest = sorted(shown, key=lambda topic: (-topic_depth(topic), topic.full_name))[: max(0, topics_max)]

@@ -50,6 +50,18 @@ async def test_it_tells_of_the_node_and_of_each_topic_and_subscription() -> None
     assert billing.oldest_seconds == 7.0
 
 
+async def test_what_the_node_writes_for_itself_is_not_counted_as_published() -> None:
+    async with running_node() as running:
+        await running.lane.publish_many("orders", [b"1", b"2"])
+        async with running.lane.transaction("once") as transaction:
+            await transaction.publish("orders", b"3")
+        assert any(topic.is_system for topic in running.node.topics.values())
+
+        status = node_status(running.node)
+
+    assert (status.published_total, status.messages_total) == (3, 3)
+
+
 async def test_a_subscription_with_nothing_to_do_has_no_oldest_message() -> None:
     async with running_node() as running:
         await running.lane.publish("orders", b"x")
