@@ -47,6 +47,9 @@ class BatchMeta(msgspec.Struct, frozen=True, array_like=True):
     trace: str | None = None
     only: str | None = None
     """The one subscription that this batch is addressed to; used when dead letters are driven again."""
+    envelope: bytes | None = None
+    """The envelope of every one of its messages, instead of a column that would repeat it: most sealed batches have
+    one, and whatever is cut out of them keeps it. Then the column is absent."""
 
 
 DEFAULT_META = BatchMeta()
@@ -148,7 +151,7 @@ class Batch:
     def records(self) -> pa.RecordBatch:
         """All columns."""
         if self._records is None:
-            object.__setattr__(self, "_records", complete(self.kept, self.absent))
+            object.__setattr__(self, "_records", complete(self.kept, self.absent, self.meta.envelope))
         return self._records
 
     @property
@@ -255,6 +258,8 @@ class Batch:
         """The same messages under other metadata."""
         if self.layout is not None:
             return Batch.unread(self.encoded, meta, self.layout)
+        if meta.envelope != self.meta.envelope:
+            return Batch.of_kept(self.kept, meta, self.absent, exact=self.exact, encoded=self.encoded)
         return Batch(self._records, meta, absent=self._absent, exact=self.exact, kept=self._kept, encoded=self.encoded)
 
     def payloads(self) -> list[bytes]:

@@ -23,7 +23,7 @@ from sealane.message.columns import kept_places, kept_schema
 from sealane.message.ipc_message import inspect, misfit, nulls_claimed
 from sealane.message.limits import Limits
 from sealane.message.plain import check_plain
-from sealane.message.schema import ALL_OPTIONAL, HEADERS, SCHEMA, SCHEMA_VERSION
+from sealane.message.schema import ALL_OPTIONAL, ENVELOPE, HEADERS, SCHEMA, SCHEMA_VERSION
 from sealane.message.validation import check_messages, check_structure, first_line
 
 HEADER_BYTES = 8
@@ -140,6 +140,8 @@ def _read_head(view: memoryview, *, foreign: bool) -> tuple[int, int, BatchMeta,
         for field, number in (("sequence", meta.sequence), ("schema_id", meta.schema_id)):
             if number is not None and not 0 <= number <= _NUMBER_MAX:
                 raise InvalidBatch(f"its metadata has {field} {number}, which goes from 0 to {_NUMBER_MAX}")
+        if meta.envelope is not None and not absent >> ENVELOPE & 1:
+            raise InvalidBatch("its envelope is in the metadata and in a column: which one holds cannot be told")
     return flags, absent, meta, body_at
 
 

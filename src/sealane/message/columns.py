@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from sealane.message.schema import COLUMNS, PRIORITY, PRIORITY_DEFAULT, SCHEMA, TIME_TYPE
+from sealane.message.schema import COLUMNS, ENVELOPE, PRIORITY, PRIORITY_DEFAULT, SCHEMA, TIME_TYPE
 
 _LENGTHS_CACHED = 1024
 _GROWN_MIN = 4096
@@ -61,8 +61,14 @@ def kept_schema(absent: int) -> pa.Schema:
     return pa.schema([SCHEMA.field(place) for place in kept_places(absent)])
 
 
-def complete(kept: pa.RecordBatch, absent: int) -> pa.RecordBatch:
-    """All columns: the absent ones filled in from shared memory."""
+def repeated(value: bytes, length: int) -> pa.Array:
+    """A binary column with one value throughout."""
+    offsets = np.arange(length + 1, dtype=np.int32) * np.int32(len(value))
+    return pa.Array.from_buffers(pa.binary(), length, [None, pa.py_buffer(offsets), pa.py_buffer(value * length)], 0)
+
+
+def complete(kept: pa.RecordBatch, absent: int, envelope: bytes | None = None) -> pa.RecordBatch:
+    """All columns: the absent ones filled in from shared memory, and the envelope of all messages if there is one."""
     if not absent:
         return kept
     rows = kept.num_rows
@@ -71,6 +77,8 @@ def complete(kept: pa.RecordBatch, absent: int) -> pa.RecordBatch:
     for place in range(COLUMNS):
         if not absent >> place & 1:
             columns.append(next(present))
+        elif place == ENVELOPE and envelope is not None:
+            columns.append(repeated(envelope, rows))
         else:
             columns.append(default_priorities(rows) if place == PRIORITY else null_column(place, rows))
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -17,10 +17,16 @@ def concat(batches: Sequence[Batch], *, meta: BatchMeta | None = None) -> Batch:
     Then, if any of them has ids that were given, all ids count as given: they enter the id window, which harms nothing.
     """
     first, *others = batches
-    if not others:
-        return first if meta is None else first.with_meta(meta)
     if meta is None:
         meta = _shared_meta(first.meta, others)
+    if any(batch.meta.envelope != first.meta.envelope for batch in others):
+        # Each message has its own from here on, in a column.
+        meta = msgspec.structs.replace(meta, envelope=None)
+        return Batch(pa.concat_batches([batch.records for batch in batches]), meta)
+    if meta.envelope != first.meta.envelope:
+        meta = msgspec.structs.replace(meta, envelope=first.meta.envelope)
+    if not others:
+        return first.with_meta(meta)
     plain = [(batch.unopened(), batch.layout) for batch in batches if batch.layout is not None]
     if len(plain) == len(batches):
         encoded, layout = join_plain(plain)

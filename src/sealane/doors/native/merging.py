@@ -49,7 +49,12 @@ def _alike(one: Batch, other: Batch) -> bool:
     first, second = one.meta, other.meta
     if first is second:
         return True
-    return (first.given_ids, first.schema_id, first.trace) == (second.given_ids, second.schema_id, second.trace)
+    return (first.given_ids, first.schema_id, first.trace, first.envelope) == (
+        second.given_ids,
+        second.schema_id,
+        second.trace,
+        second.envelope,
+    )
 
 
 def _joined(group: list[Part]) -> list[Part]:

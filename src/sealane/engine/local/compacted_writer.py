@@ -133,8 +133,10 @@ class _ArrowWriter:
 
     def messages(self, base: int, batch: Batch, time_us: int) -> int:
         metadata: dict[bytes, bytes] = {BASE_FIELD: b"%d" % base, COUNT_FIELD: b"%d" % len(batch)}
-        if batch.meta != _PLAIN_META:
-            metadata[META_FIELD] = msgspec.msgpack.encode(batch.meta)
+        # What every tool is to see is in the columns, an envelope of all messages too.
+        meta = batch.meta if batch.meta.envelope is None else msgspec.structs.replace(batch.meta, envelope=None)
+        if meta != _PLAIN_META:
+            metadata[META_FIELD] = msgspec.msgpack.encode(meta)
         self._writer.write_batch(batch.records, custom_metadata=pa.KeyValueMetadata(metadata))
         start = self._position
         written = self._flush()

@@ -101,17 +101,20 @@ class OpenedColumns(NamedTuple):
 def open_columns(
     ids: Sequence[bytes],
     payloads: pa.Array,
-    envelopes: pa.Array,
+    envelopes: pa.Array | bytes,
     keys: OpeningKeys,
     *,
     require_sealed: bool = False,
 ) -> OpenedColumns:
-    """The payloads as their sender wrote them. A row without an envelope is not sealed, and comes as it is unless
-    `require_sealed`. Nothing is raised for what anybody may have sent: each such row is told with its problem.
+    """The payloads as their sender wrote them, each under its own envelope or all under one.
+
+    A row without an envelope is not sealed, and comes as it is unless `require_sealed`. Nothing is raised for what
+    anybody may have sent: each such row is told with its problem.
     """
     opened: list[bytes | None] = []
     problems: dict[int, str] = {}
-    for start, stop, envelope in _runs(envelopes):
+    runs = [(0, len(payloads), envelopes)] if isinstance(envelopes, bytes) else _runs(envelopes)
+    for start, stop, envelope in runs:
         if envelope is not None:
             session = keys.session(envelope)
             some = _open_run(ids[start:stop], payloads[start:stop], session, problems, start)

@@ -14,14 +14,15 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealane.errors import InvalidArgument, InvalidMessage, LimitExceeded
 from sealane.message import Batch, Limits
-from sealane.message.batch import offsets_of
-from sealane.message.columns import kept_places, kept_schema
+from sealane.message.batch import BatchMeta, offsets_of
+from sealane.message.columns import kept_places, kept_schema, repeated
 from sealane.message.schema import ENVELOPE, PAYLOAD
 from sealane.security.envelopes.envelope import RECIPIENTS_MAX, SEALED, envelope_bytes, write_body
 from sealane.security.envelopes.keys import PublicKey
@@ -31,6 +32,9 @@ from sealane.security.envelopes.wrapping import kinds_of, new_session
 _BINARY = pa.binary()
 _NONCE = struct.Struct(f"{NONCE_BYTES}s")
 _OFFSET_BYTES = 4
+SHARED_ENVELOPE_BYTES_MAX = 2_048
+"""An envelope up to this length is said once for a batch, in its metadata, which has room for twice as much; a longer
+one, for many recipients, is in a column."""
 _NONCES_KEPT = 10_000
 """The first ones, which every batch begins with: half a megabyte."""
 
@@ -50,9 +54,14 @@ class Recipients:
         self.envelope_bytes = envelope_bytes(kinds_of(self._keys))
 
     @property
+    def is_shared(self) -> bool:
+        """Whether a batch says the envelope once, for all of its messages."""
+        return self.envelope_bytes <= SHARED_ENVELOPE_BYTES_MAX
+
+    @property
     def bytes_added(self) -> int:
         """By which each message becomes longer."""
-        return MESSAGE_BYTES_ADDED + self.envelope_bytes + _OFFSET_BYTES
+        return MESSAGE_BYTES_ADDED + (0 if self.is_shared else self.envelope_bytes + _OFFSET_BYTES)
 
     def new_session(self, entropy: Callable[[int], bytes]) -> tuple[SessionKeys, bytes]:
         """The keys of one batch, and the envelope by which each of the recipients has them."""
@@ -78,7 +87,7 @@ class Recipients:
 
 def sealed_bytes(batch: Batch, recipients: Recipients) -> int:
     """What the batch occupies once it is sealed."""
-    return batch.nbytes + len(batch) * recipients.bytes_added + _OFFSET_BYTES
+    return batch.nbytes + len(batch) * recipients.bytes_added + (0 if recipients.is_shared else _OFFSET_BYTES)
 
 
 def seal_batch(batch: Batch, recipients: Recipients, *, limits: Limits, entropy: Callable[[int], bytes]) -> Batch:
@@ -86,7 +95,7 @@ def seal_batch(batch: Batch, recipients: Recipients, *, limits: Limits, entropy:
 
     Raises `LimitExceeded` if they are too large sealed, and `InvalidMessage` if they are sealed already.
     """
-    if not batch.absent >> ENVELOPE & 1:
+    if batch.meta.envelope is not None or not batch.absent >> ENVELOPE & 1:
         raise InvalidMessage("envelope", "is there already: these messages are sealed; publish them without seal_for")
     if (size := sealed_bytes(batch, recipients)) > limits.batch_bytes_max:
         raise LimitExceeded("sealed batch", limits.batch_bytes_max, size, setting="limits.batch_bytes_max")
@@ -94,12 +103,16 @@ def seal_batch(batch: Batch, recipients: Recipients, *, limits: Limits, entropy:
     if longest > limits.payload_bytes_max:
         raise LimitExceeded("sealed payload", limits.payload_bytes_max, longest, setting="limits.payload_bytes_max")
     keys, envelope = recipients.new_session(entropy)
-    replaced = {PAYLOAD: _sealed_payloads(keys.message, batch), ENVELOPE: _repeated(envelope, len(batch))}
-    return with_columns(batch, replaced)
+    replaced: dict[int, pa.Array | None] = {PAYLOAD: _sealed_payloads(keys.message, batch)}
+    if not recipients.is_shared:
+        replaced[ENVELOPE] = repeated(envelope, len(batch))
+        return with_columns(batch, replaced)
+    meta = msgspec.structs.replace(batch.meta, envelope=envelope)
+    return with_columns(batch, replaced, meta)
 
 
-def with_columns(batch: Batch, replaced: dict[int, pa.Array | None]) -> Batch:
-    """The same batch with these columns in place of its own; None: without that one."""
+def with_columns(batch: Batch, replaced: dict[int, pa.Array | None], meta: BatchMeta | None = None) -> Batch:
+    """The same batch with these columns in place of its own (None: without that one), under this metadata if any."""
     columns: dict[int, pa.Array] = dict(zip(kept_places(batch.absent), batch.kept.columns, strict=True))
     absent = batch.absent
     for place, column in replaced.items():
@@ -109,8 +122,10 @@ def with_columns(batch: Batch, replaced: dict[int, pa.Array | None]) -> Batch:
         else:
             columns[place] = column
             absent &= ~(1 << place)
+    if meta is None:
+        meta = batch.meta if absent >> ENVELOPE & 1 else msgspec.structs.replace(batch.meta, envelope=None)
     kept = pa.RecordBatch.from_arrays([columns[place] for place in sorted(columns)], schema=kept_schema(absent))
-    return Batch.of_kept(kept, batch.meta, absent, exact=batch.exact)
+    return Batch.of_kept(kept, meta, absent, exact=batch.exact)
 
 
 def _sealed_payloads(key: bytes, batch: Batch) -> pa.Array:
@@ -137,8 +152,3 @@ def _counted(count: int) -> list[bytes]:
 
 
 _first_nonces = _counted(_NONCES_KEPT)
-
-
-def _repeated(value: bytes, rows: int) -> pa.Array:
-    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(value))
-    return pa.Array.from_buffers(_BINARY, rows, [None, pa.py_buffer(offsets), pa.py_buffer(value * rows)], 0)

@@ -7,11 +7,15 @@ import random
 from collections import Counter
 from itertools import combinations
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from sealane.errors import InvalidArgument, InvalidMessage, LimitExceeded
+from sealane.errors import InvalidArgument, InvalidBatch, InvalidMessage, LimitExceeded
 from sealane.message import Batch, Limits, Row, Stamp, decode, encode, from_rows
+from sealane.message.batch import BatchMeta
+from sealane.message.concat import concat
 from sealane.message.schema import ENVELOPE, PAYLOAD
 from sealane.security.envelopes import (
     KEY_KINDS,
@@ -211,8 +215,12 @@ def test_an_envelope_of_a_later_version_says_so() -> None:
 
 
 def problems_under(sealed: Batch, envelope: bytes, private: PrivateKey | None = None) -> dict[int, str]:
-    changed = with_columns(sealed, {ENVELOPE: pa.array([envelope], pa.binary())})
-    return dict(open_batch(changed, OpeningKeys(private or key()))[1])
+    """The same whether the envelope is each message's own or that of the whole batch."""
+    own = with_columns(sealed, {ENVELOPE: pa.array([envelope], pa.binary())})
+    shared = sealed.with_meta(msgspec.structs.replace(sealed.meta, envelope=envelope))
+    found = [dict(open_batch(each, OpeningKeys(private or key()))[1]) for each in (own, shared)]
+    assert found[0] == found[1]
+    return found[0]
 
 
 def test_a_batch_that_is_sealed_is_not_sealed_again() -> None:
@@ -250,13 +258,55 @@ def test_the_limits_hold_for_what_is_sealed() -> None:
         seal(plain([bytes(1_001 - MESSAGE_BYTES_ADDED)]), key(), limits=limits)
 
 
-def test_the_size_of_a_sealed_batch_is_known_before_and_limited() -> None:
-    batch, recipients = plain([b"12345"] * 10), Recipients([key().public, key("rsa-2048").public])
-    size = sealed_bytes(batch, recipients)
-    sealed = seal(batch, key(), key("rsa-2048"), limits=Limits(batch_bytes_max=size))
-    assert sealed.nbytes == size
+@pytest.mark.parametrize("recipients", [1, 32])
+def test_the_size_of_a_sealed_batch_is_known_before_and_limited(recipients: int) -> None:
+    batch, keys = plain([b"12345"] * 10), [key("x25519", number) for number in range(recipients)]
+    size = sealed_bytes(batch, Recipients(each.public for each in keys))
+    assert seal(batch, *keys, limits=Limits(batch_bytes_max=size)).nbytes == size
     with pytest.raises(LimitExceeded, match="sealed batch"):
-        seal(batch, key(), key("rsa-2048"), limits=Limits(batch_bytes_max=size - 1))
+        seal(batch, *keys, limits=Limits(batch_bytes_max=size - 1))
+
+
+def test_an_envelope_is_said_once_for_a_batch_and_kept_by_whatever_is_cut_out_of_it() -> None:
+    sealed = seal(plain(PAYLOADS), key())
+    assert sealed.meta.envelope is not None
+    assert sealed.column(ENVELOPE).to_pylist() == [sealed.meta.envelope] * len(PAYLOADS)
+    sent = decode(encode(sealed), limits=LIMITS)
+    assert sent.layout is not None, "it is a plain batch to the node"
+    for part in (sent.slice(1, 3), sent.cut(1, 3), sent.take(np.array([1, 2]))):
+        again = decode(encode(part), limits=LIMITS)
+        assert open_batch(again, OpeningKeys(key()))[0].payloads() == PAYLOADS[1:3]
+
+
+def test_batches_under_different_envelopes_become_one_in_which_each_message_has_its_own() -> None:
+    one, other = seal(plain([b"a", b"b"]), key()), seal(plain([b"c"]), key())
+    joined = decode(encode(concat([one, other, plain([b"d"])])), limits=LIMITS)
+    assert joined.meta.envelope is None
+    assert joined.column(ENVELOPE).to_pylist() == [one.meta.envelope] * 2 + [other.meta.envelope, None]
+    assert open_batch(joined, OpeningKeys(key()))[0].payloads() == [b"a", b"b", b"c", b"d"]
+
+
+def test_batches_under_one_envelope_stay_under_it() -> None:
+    sealed = seal(plain(PAYLOADS), key())
+    joined = concat([sealed.slice(0, 2), sealed.slice(2, len(PAYLOADS))], meta=BatchMeta())
+    assert joined.meta.envelope == sealed.meta.envelope
+    assert concat([sealed], meta=BatchMeta()).meta.envelope == sealed.meta.envelope
+    assert open_batch(joined, OpeningKeys(key()))[0].payloads() == PAYLOADS
+
+
+def test_the_envelope_for_many_recipients_is_in_a_column() -> None:
+    keys = [key("x25519", number) for number in range(RECIPIENTS_MAX)]
+    sealed = seal(plain(PAYLOADS), *keys)
+    assert sealed.meta.envelope is None
+    assert open_batch(decode(encode(sealed), limits=LIMITS), OpeningKeys(keys[-1]))[0].payloads() == PAYLOADS
+
+
+def test_an_envelope_that_is_said_twice_is_refused() -> None:
+    sealed = seal(plain([b"a"]), key())
+    own = with_columns(sealed, {ENVELOPE: pa.array([sealed.meta.envelope], pa.binary())})
+    twice = Batch.of_kept(own.kept, sealed.meta, own.absent, exact=True)
+    with pytest.raises(InvalidBatch, match="in the metadata and in a column"):
+        decode(encode(twice), limits=LIMITS)
 
 
 def test_more_envelopes_than_are_remembered_open_all_the_same() -> None:
