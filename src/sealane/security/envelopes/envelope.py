@@ -1,4 +1,4 @@
-"""The envelope: one session key, wrapped for each recipient, as bytes that every message of a batch carries.
+"""The envelope: one session key, wrapped for each recipient, as bytes that hold for every message of a batch.
 
     version (1) · scheme (1) · recipients (1) · for each: kind (1) · key id (8) · wrapped key · then a tag (16)
 
@@ -29,7 +29,7 @@ RSA_2048_SHA1, RSA_3072_SHA1, RSA_4096_SHA1 = 5, 6, 7
 """OAEP with SHA-1, as older libraries do by default: read, never written."""
 X25519_ALONE = 8
 """The one recipient of an envelope, with X25519: its session key is agreed on, and needs no wrapping. That is most
-envelopes, and each message carries one."""
+envelopes, and where batches were put together each message carries one."""
 
 WRAPPED_BYTES = {
     X25519: 32 + 48,
