@@ -1,9 +1,9 @@
 """Sealing a batch for its recipients: one random session key, each message by itself under it.
 
-A batch is cut to pieces on its way, and each piece keeps all that its recipient needs: a nonce in front of each payload,
-and the envelope, which the batch says once or, for many recipients, in a column. What a message is bound to is its id
-alone: dead letters change their topic, and come back. Keys and headers stay as they are, since routing, ordering and
-filters read them.
+A batch is cut to pieces on its way, and each piece keeps all that its recipient needs: a nonce in front of each
+payload, and the envelope, which the batch says once or, for many recipients, in a column. What a message is bound to is
+its id alone: dead letters change their topic, and come back. Keys and headers stay as they are, since routing, ordering
+and filters read them.
 
 A session key seals one batch and is then forgotten; within it nonces count up, so that no pair of the two ever comes
 twice.
