@@ -14,9 +14,9 @@ from tests.scenarios.broker import AT_ONCE, all_settled, eventually, take, take_
 
 async def work(lane: sealane.Lane, seen: list, mode: Mode, **options) -> None:
     async for message in lane.consume("orders", "billing", mode=mode, **options):
-        seen.append((message.key, message.payload))
         await asyncio.sleep(0)  # Let the others have a turn.
         await message.ack()
+        seen.append((message.key, message.payload))  # Last: who waits for it may stop this worker at once.
 
 
 async def run_workers(lane: sealane.Lane, count: int, mode: Mode, expected: int, **options) -> list[list]:
