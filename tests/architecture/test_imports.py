@@ -19,7 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"node"}),
     frozenset({"client", "doors"}),
     frozenset({""}),
-    frozenset({"server"}),
+    frozenset({"server", "spark"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pyroaring import BitMap64
@@ -15,6 +16,7 @@ from sealane.engine.backup_report import Progress
 from sealane.message import Batch, Limits
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription
+from sealane.node.logs import TopicLog
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
@@ -114,6 +116,9 @@ class Broker(Protocol[HoldT]):
         publishes: Sequence[tuple[str, Batch]],
         acks: Sequence[tuple[HoldT, int, int, BitMap64]],
     ) -> bool: ...
+    async def stage(self, topic: str, batch: Batch) -> None: ...
+    async def publish_staged(self, transaction: str, parts: Sequence[tuple[bytes, int]], epoch: int | None) -> bool: ...
+    async def drop_staged(self, parts: Sequence[bytes]) -> None: ...
     async def attach(
         self,
         topic: str,
@@ -125,6 +130,9 @@ class Broker(Protocol[HoldT]):
         keep_retry: bool = False,
     ) -> HoldT: ...
     async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]: ...
+
+    async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]: ...
+    async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None: ...
 
     async def create_topic(self, name: str, config: Mapping[str, Any]) -> None: ...
     async def configure_topic(self, name: str, changes: Mapping[str, Any]) -> None: ...

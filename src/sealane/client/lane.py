@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import uuid
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,34 +15,32 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from sealane.client.answers import Answers
+from sealane.client.asking import TIMEOUT_SECONDS as TIMEOUT_SECONDS
 from sealane.client.broker import Broker, Hold, LaneConsumer
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
+from sealane.client.managing import Managing
 from sealane.client.outgoing import Outgoing
 from sealane.client.producer import Producer
+from sealane.client.raw_logs import RawLogs
 from sealane.client.sealing import SealFor, Sealing
+from sealane.client.staging import Staging
 from sealane.client.transaction import Transaction
 from sealane.client.unsealing import Keys, unsealing
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
-from sealane.engine import BackupReport, Stored
-from sealane.errors import Closed, DeadlineExceeded, InvalidArgument
+from sealane.errors import Closed, InvalidArgument
 from sealane.message import Batch
-from sealane.node.describe import TopicDescription
 from sealane.node.receipts import Receipt, Receipts
-from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
-from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
-from sealane.routing.exchanges import Exchange, ExchangeKind
 from sealane.security.envelopes import PublicKey
 
 T = TypeVar("T")
 
-TIMEOUT_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 PREFETCH_DEFAULT = 1_000
 
 
-class Lane:
+class Lane(Managing, RawLogs, Staging):
     """Made by `sealane.connect` or `sealane.embedded`. Use it in `async with`; closing ends its consumers, and their
     leases with them.
     """
@@ -54,18 +52,14 @@ class Lane:
         timeout_seconds: float = TIMEOUT_SECONDS,
         explain: Callable[[], str | None] | None = None,
     ) -> None:
-        """`explain` tells why nothing gets through to the broker, if that is so: for who has waited too long."""
-        self._broker = broker
-        self._explain = explain
+        super().__init__(broker, timeout_seconds, explain)
         self.outgoing = Outgoing(broker.limits, broker.surroundings)
-        self._timeout_seconds = timeout_seconds
         self._coalescers: dict[tuple[str, bool], Coalescer] = {}
         self._sealing = Sealing(self.outgoing, self.administer, self._broker.hand_over, timeout_seconds)
         self._consumptions: weakref.WeakSet[Consumption[Any]] = weakref.WeakSet()
         self._answers: weakref.WeakSet[Answers] = weakref.WeakSet()
         """Those of consumers that have ended too: what they handed out may still be answered."""
         self._holds: weakref.WeakSet[Hold] = weakref.WeakSet()
-        self._closed = False
 
     # --- publishing ---------------------------------------------------------------------------------------------------
 
@@ -252,126 +246,7 @@ class Lane:
 
         return attach
 
-    # --- topics, subscriptions, exchanges -----------------------------------------------------------------------------
-
-    async def create_topic(self, name: str, *, partitions: int = 1, **config: Any) -> None:
-        """Make sure that the topic exists; `config` is as in `TopicConfig`. Raises `AlreadyExists` if it differs."""
-        self._check_open()
-        await self._asked(self._broker.create_topic(name, {"partitions": partitions, **config}), "create_topic")
-
-    async def configure_topic(self, name: str, **changes: Any) -> None:
-        self._check_open()
-        await self._asked(self._broker.configure_topic(name, changes), "configure_topic")
-
-    async def delete_topic(self, name: str) -> None:
-        self._check_open()
-        await self._asked(self._broker.delete_topic(name), "delete_topic")
-
-    async def topics(self) -> list[str]:
-        """The names of all topics but the system's, in order."""
-        self._check_open()
-        return await self._asked(self._broker.topics(), "topics")
-
-    async def unsubscribe(self, topic: str, subscription: str) -> None:
-        """Delete the subscription, and with it its position."""
-        self._check_open()
-        await self._asked(self._broker.unsubscribe(topic, subscription), "unsubscribe")
-
-    async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
-        """Let the subscription begin again from `start`. Returns the offsets by partition."""
-        self._check_open()
-        return await self._asked(self._broker.seek(topic, subscription, start), "seek")
-
-    async def describe_topic(self, name: str) -> TopicDescription:
-        """Its configuration, partitions and subscriptions, as they are now."""
-        self._check_open()
-        return await self._asked(self._broker.describe_topic(name), "describe_topic")
-
-    async def browse(
-        self, topic: str, partition: int = 0, offset: int = 0, *, bytes_max: int = 1 << 20
-    ) -> list[Stored]:
-        """Stored messages as they are, from an offset, about `bytes_max` of them; nothing is leased. Empty: the end."""
-        self._check_open()
-        return await self._asked(self._broker.browse(topic, partition, offset, bytes_max=bytes_max), "browse")
-
-    async def redrive(
-        self,
-        topic: str,
-        subscription: str,
-        *,
-        filter: str | None = None,
-        dry_run: bool = False,
-        rate: float | None = None,
-        messages_max: int | None = None,
-        progress: Callable[[int], None] | None = None,
-        timeout: float | None = None,
-    ) -> RedriveReport:
-        """Send a subscription's dead letters back to it, and to it alone; `rate` is in messages a second.
-
-        `progress` is told how many are back. It takes as long as it takes, unless `timeout` says otherwise.
-        """
-        self._check_open()
-        wish = RedriveWish(matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max)
-        redriving = self._broker.redrive(topic, subscription, wish, progress)
-        return await redriving if timeout is None else await self._within(redriving, timeout, "redrive")
-
-    async def declare_exchange(self, name: str, kind: ExchangeKind = "direct") -> None:
-        """Make sure that the exchange exists: `direct`, `topic` (patterns with `*` and `#`) or `fanout`."""
-        self._check_open()
-        await self._asked(self._broker.declare_exchange(name, kind), "declare_exchange")
-
-    async def bind(self, exchange: str, topic: str, routing_key: str = "") -> None:
-        self._check_open()
-        await self._asked(self._broker.bind(exchange, topic, routing_key), "bind")
-
-    async def unbind(self, exchange: str, topic: str, routing_key: str = "") -> None:
-        self._check_open()
-        await self._asked(self._broker.unbind(exchange, topic, routing_key), "unbind")
-
-    async def exchanges(self) -> Mapping[str, Exchange]:
-        """The exchanges with their kinds and bindings, by name."""
-        self._check_open()
-        return await self._asked(self._broker.exchanges(), "exchanges")
-
-    async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
-        """How the node is doing, with a row for each of its deepest topics."""
-        self._check_open()
-        return await self._asked(self._broker.status(topics_max=topics_max), "status")
-
-    async def backup(
-        self,
-        target: str,
-        *,
-        include_key: bool = True,
-        progress: Callable[[int, int], None] | None = None,
-        timeout: float | None = None,
-    ) -> BackupReport:
-        """Let the node copy all that is durable to `target`, a new directory of its machine, while it serves.
-
-        `progress` is told the bytes done and the bytes there are. It takes as long as it takes, unless `timeout` says
-        otherwise; `sealane log restore` makes a data directory of it.
-        """
-        self._check_open()
-        backing_up = self._broker.backup(target, include_key=include_key, progress=progress)
-        return await backing_up if timeout is None else await self._within(backing_up, timeout, "backup")
-
-    async def administer(
-        self,
-        command: str,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-        timeout: float | None = None,
-        **arguments: Any,
-    ) -> Any:
-        """Give the node a command of its administration, such as `grant.add`; `sealane --help` has them by their names.
-
-        What takes long, and tells its `progress`, takes as long as it takes unless `timeout` says otherwise.
-        """
-        self._check_open()
-        doing = self._broker.administer(command, arguments, progress)
-        if progress is not None and timeout is None:
-            return await doing
-        return await self._within(doing, timeout, command)
+    # --- keys ---------------------------------------------------------------------------------------------------------
 
     async def register_key(
         self, public_key: PublicKey, name: str | None = None, *, comment: str = ""
@@ -445,25 +320,6 @@ class Lane:
 
     def _consumer_id(self) -> str:
         return self._broker.surroundings.entropy(8).hex()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise Closed("the lane is closed")
-
-    async def _asked(self, work: Awaitable[T], what: str) -> T:
-        return await self._within(work, None, what)
-
-    async def _within(self, work: Awaitable[T], timeout: float | None, what: str) -> T:
-        seconds = self._timeout_seconds if timeout is None else timeout
-        try:
-            async with asyncio.timeout(seconds):
-                return await work
-        except TimeoutError as error:
-            if isinstance(error, DeadlineExceeded):
-                raise
-            trouble = self._explain() if self._explain is not None else None
-            problem = f"{what} was not done within {seconds:g} s; it may still happen"
-            raise DeadlineExceeded(f"{problem} ({trouble})" if trouble else problem) from None
 
 
 def _checked_prefetch(prefetch: int) -> int:

@@ -339,6 +339,10 @@ class Node:
         log.info("a subscription was sought", topic=topic.full_name, subscription=subscription, offsets=offsets)
         return offsets
 
+    async def advance(self, name: str, subscription: str, positions: Mapping[int, int]) -> None:
+        """Settle everything below these offsets, by partition; a subscription that is new is made, and begins there."""
+        raise NotImplementedError
+
     async def redrive(
         self,
         name: str,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -27,6 +28,7 @@ from sealane.node.attachment import Attachment
 from sealane.node.audit_folding import NOWHERE, Origin
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription, describe_topic
+from sealane.node.logs import TopicLog, describe_logs
 from sealane.node.node import Node
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
@@ -37,6 +39,7 @@ from sealane.node.topic_config import TopicConfig
 from sealane.prompt import Prompt
 from sealane.routing.exchanges import Exchange, ExchangeKind
 from sealane.security.grants.grants import NODE as NODE
+from sealane.security.grants.patterns import check_pattern, takes_in
 from sealane.security.principals import Principal
 
 P = ParamSpec("P")
@@ -216,6 +219,28 @@ class Session(Asking):
         self.allow_member()
         return await self._node.is_transaction_done(transaction, domain=self.principal.domain)
 
+    async def stage(self, topic: str, batch: Batch) -> None:
+        """Keep a batch for this topic, durable and unseen; see `sealane.node.staging`."""
+        name = self.allow("publish", topic)
+        if self._allowance.limited:
+            self._charge([batch])
+        await self._node.staging.stage(name, batch)
+
+    async def publish_staged(self, transaction: str, parts: Sequence[tuple[bytes, int]], epoch: int | None) -> bool:
+        """Publish what was staged, together, once: false if that had been done before."""
+        self.allow_member()
+        staging = self._node.staging
+        topics = [self.allow("publish", name) for name in staging.topics_of([part for part, _ in parts])]
+        with self.noting_new(*topics):
+            return await staging.publish(transaction, parts, epoch, domain=self.principal.domain)
+
+    async def drop_staged(self, parts: Sequence[bytes]) -> None:
+        """Forget what was staged."""
+        self.allow_member()
+        for name in self._node.staging.topics_of(parts):
+            self.allow("publish", name)
+        await self._node.staging.drop(parts)
+
     # --- consuming ----------------------------------------------------------------------------------------------------
 
     @_counted
@@ -249,6 +274,29 @@ class Session(Asking):
         stored = await self._node.browse(name, partition, offset, bytes_max=bytes_max)
         self._note_reading(self._node.topic(name).is_system, name)
         return stored
+
+    @_counted
+    async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:
+        """What there is to read. A name raises `Forbidden` or `TopicNotFound`; a pattern takes in what one may read."""
+        found = {}
+        for name in topics:
+            if "*" not in name:
+                topic = self._node.topic(self.allow("consume", name))
+                found[topic.full_name] = topic
+                continue
+            pattern = "/".join(split_topic(name, self.principal.domain))
+            check_pattern(pattern)
+            for full_name, topic in self._node.topics.items():
+                if takes_in(pattern, full_name, self.principal.domain) and self.may("consume", full_name):
+                    found[full_name] = topic
+        for full_name, topic in found.items():
+            self._note_reading(topic.is_system, full_name)
+        return await describe_logs([found[full_name] for full_name in sorted(found)], at)
+
+    @_counted
+    async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None:
+        """Settle everything below these offsets for a reader that keeps its own position."""
+        await self._node.advance(self.allow("consume", topic), subscription, positions)
 
     def _note_reading(self, is_system: bool, name: str) -> None:
         if is_system:

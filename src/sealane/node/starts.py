@@ -29,6 +29,13 @@ def check_start(start: Start) -> None:
         raise InvalidArgument("start", f"{type(start).__name__} is neither a str, a mapping nor a datetime")
 
 
+def time_us_of(argument: str, moment: datetime) -> int:
+    """In µs since 1970. Raises `InvalidArgument` for a moment that could be any of a day."""
+    if moment.tzinfo is None:
+        raise InvalidArgument(argument, f"{moment} has no time zone; give one, for example datetime.now(timezone.utc)")
+    return int(moment.astimezone(UTC).timestamp() * 1_000_000)
+
+
 async def offset_of(start: Start, owner: PartitionOwner) -> int:
     """The first offset to deliver of this partition."""
     core = owner.core
@@ -41,9 +48,7 @@ async def offset_of(start: Start, owner: PartitionOwner) -> int:
 
 async def _offset_at(moment: datetime, owner: PartitionOwner) -> int:
     """The first message created at or after the moment."""
-    if moment.tzinfo is None:
-        raise InvalidArgument("start", f"{moment} has no time zone; give one, for example datetime.now(timezone.utc)")
-    time_us = int(moment.astimezone(UTC).timestamp() * 1_000_000)
+    time_us = time_us_of("start", moment)
     at = max(await owner.engine.offset_at(owner.key, time_us), owner.core.start)
     while at < owner.core.visible:
         stored = await owner.fetch(at)

@@ -205,6 +205,33 @@ class Transact(_Request, tag=24):
     signature: bytes = b""
 
 
+class Stage(_Request, tag=25):
+    """The body is a batch that is kept, durable and unseen, until `PublishStaged` names its part. Answered by `Done`.
+
+    Its metadata says which part it is of (`producer`) and which of that part's batches (`sequence`).
+    """
+
+    topic: str
+    sequence: int = 0
+    signature: bytes = b""
+
+
+class PublishStaged(_Request, tag=26):
+    """Publish what was staged, together, once. Answered with a boolean, as `Transact`."""
+
+    transaction: str
+    parts: list[tuple[bytes, int]]
+    """(part, how many batches it has)."""
+    epoch: int | None = None
+    """Given: `transaction` names a writer, whose epochs count up."""
+
+
+class DropStaged(_Request, tag=27):
+    """Forget what was staged."""
+
+    parts: list[bytes]
+
+
 # --- consuming ------------------------------------------------------------------------------------------------------
 
 
@@ -369,6 +396,14 @@ class Redrive(_Request, tag=62):
     messages_max: int | None = None
 
 
+class Advance(_Request, tag=63):
+    """Settle everything below these offsets, by partition, for a reader that keeps its own position."""
+
+    topic: str
+    subscription: str
+    positions: dict[int, int]
+
+
 class DeclareExchange(_Request, tag=70):
     exchange: str
     kind: str = "direct"
@@ -405,6 +440,16 @@ class Browsed(_Request, tag=81):
     parts: list[tuple[int, int, int, bytes | None]]
 
 
+class DescribeLogs(_Request, tag=82):
+    """What there is to read of topics, by names and patterns. Answered with `[[name, incarnation, [[partition, start,
+    end, at], …]], …]`, in order of the names.
+    """
+
+    topics: list[str]
+    at_us: int | None = None
+    """A moment in µs since 1970: `at` says where the messages begin that were created then or later."""
+
+
 class Status(_Request, tag=90):
     """Answered with the node's status."""
 
@@ -429,6 +474,9 @@ Request = (
     Publish
     | PublishTo
     | Transact
+    | Stage
+    | PublishStaged
+    | DropStaged
     | Attach
     | Ack
     | Nack
@@ -441,12 +489,14 @@ Request = (
     | DescribeTopic
     | Unsubscribe
     | Seek
+    | Advance
     | Redrive
     | DeclareExchange
     | Bind
     | Unbind
     | ListExchanges
     | Browse
+    | DescribeLogs
     | Status
     | Backup
     | Administer

@@ -15,7 +15,7 @@ import msgspec
 
 from sealane.errors import BadSignature
 from sealane.wire.frames import Buffer
-from sealane.wire.messages import Publish, PublishTo, Transact
+from sealane.wire.messages import Publish, PublishTo, Stage, Transact
 
 NONCE_BYTES = 16
 SIGNATURE_BYTES = 32
@@ -44,6 +44,7 @@ _SIGNED: dict[type, Callable[[Any], tuple[Any, ...]]] = {
         request.publishes,
         request.acks,
     ),
+    Stage: lambda request: (25, request.sequence, request.call, request.topic),
 }
 """What is signed of each request that carries batches, beside its body: all that it says."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 from typing import Any, TypeVar
 
@@ -25,9 +25,10 @@ from sealane.engine.backup_report import Progress
 from sealane.errors import InvalidArgument, RateLimited, Unavailable
 from sealane.message import Batch, Limits, encode_parts
 from sealane.node.describe import TopicDescription
+from sealane.node.logs import TopicLog
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
-from sealane.node.starts import Start, check_start
+from sealane.node.starts import Start, check_start, time_us_of
 from sealane.node.status import STATUS_TOPICS_MAX, NodeStatus
 from sealane.node.surroundings import Surroundings
 from sealane.routing.exchanges import Exchange, ExchangeKind
@@ -35,6 +36,7 @@ from sealane.wire.errors import ProtocolError
 from sealane.wire.frames import Buffer
 from sealane.wire.messages import (
     Administer,
+    Advance,
     Answer,
     Attach,
     Backup,
@@ -45,15 +47,19 @@ from sealane.wire.messages import (
     CreateTopic,
     DeclareExchange,
     DeleteTopic,
+    DescribeLogs,
     DescribeTopic,
+    DropStaged,
     ListExchanges,
     ListTopics,
     Publish,
     Published,
+    PublishStaged,
     PublishTo,
     Redrive,
     Routed,
     Seek,
+    Stage,
     StartPoint,
     Status,
     Transact,
@@ -178,6 +184,17 @@ class RemoteBroker:
         reply, _ = await self._ask(Transact(0, transaction, sizes, leased), body, again=True)
         return _decoded(reply, bool)
 
+    async def stage(self, topic: str, batch: Batch) -> None:
+        head, records = encode_parts(batch)
+        await self._ask(Stage(0, topic), [head, memoryview(records).cast("B")], again=True)
+
+    async def publish_staged(self, transaction: str, parts: Sequence[tuple[bytes, int]], epoch: int | None) -> bool:
+        reply, _ = await self._ask(PublishStaged(0, transaction, list(parts), epoch), again=True)
+        return _decoded(reply, bool)
+
+    async def drop_staged(self, parts: Sequence[bytes]) -> None:
+        await self._ask(DropStaged(0, list(parts)), again=True)
+
     # --- consuming ----------------------------------------------------------------------------------------------------
 
     async def attach(
@@ -201,6 +218,13 @@ class RemoteBroker:
     async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
         reply, body = await self._ask(Browse(0, topic, partition, offset, bytes_max), again=True)
         return stored_of(_expected(reply, Browsed).parts, body)
+
+    async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:
+        at_us = None if at is None else time_us_of("at", at)
+        return await self._value(DescribeLogs(0, list(topics), at_us), list[TopicLog])
+
+    async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None:
+        await self._ask(Advance(0, topic, subscription, dict(positions)), again=True)
 
     # --- topics, subscriptions, exchanges -----------------------------------------------------------------------------
 
@@ -301,11 +325,7 @@ def _start_point(start: Start) -> StartPoint:
     if isinstance(start, str):
         return start
     if isinstance(start, datetime):
-        if start.tzinfo is None:
-            raise InvalidArgument(
-                "start", f"{start} has no time zone; give one, for example datetime.now(timezone.utc)"
-            )
-        return int(start.astimezone(UTC).timestamp() * 1_000_000)
+        return time_us_of("start", start)
     return dict(start)
 
 

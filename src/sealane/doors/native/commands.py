@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from sealane.doors.native.consumers import NativeConsumer, start_of
+from sealane.doors.native.consumers import NativeConsumer, moment_of, start_of
 from sealane.doors.native.outgoing import Body, browsed_parts, placed_shares
 from sealane.errors import (
     Closed,
@@ -97,6 +97,20 @@ async def _transact(asker: Asker, request: wire.Transact, body: memoryview) -> O
     return _answer(request, await asker.session.transact(request.transaction, publishes, acks))
 
 
+async def _stage(asker: Asker, request: wire.Stage, body: memoryview) -> Outcome:
+    await asker.session.stage(request.topic, asker.session.open_batch(body))
+    return _done(request)
+
+
+async def _publish_staged(asker: Asker, request: wire.PublishStaged, body: memoryview) -> Outcome:
+    return _answer(request, await asker.session.publish_staged(request.transaction, request.parts, request.epoch))
+
+
+async def _drop_staged(asker: Asker, request: wire.DropStaged, body: memoryview) -> Outcome:
+    await asker.session.drop_staged(request.parts)
+    return _done(request)
+
+
 # --- consuming ------------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +153,16 @@ async def _browse(asker: Asker, request: wire.Browse, body: memoryview) -> Outco
     stored = await asker.session.browse(request.topic, request.partition, request.offset, bytes_max=bytes_max)
     parts, pieces = browsed_parts(stored, asker.body_bytes_max)
     return wire.Browsed(request.call, parts), pieces
+
+
+async def _describe_logs(asker: Asker, request: wire.DescribeLogs, body: memoryview) -> Outcome:
+    at = None if request.at_us is None else moment_of("at", request.at_us)
+    return _answer(request, await asker.session.logs(request.topics, at))
+
+
+async def _advance(asker: Asker, request: wire.Advance, body: memoryview) -> Outcome:
+    await asker.session.advance(request.topic, request.subscription, request.positions)
+    return _done(request)
 
 
 # --- topics, subscriptions, exchanges -------------------------------------------------------------------------------
@@ -230,12 +254,17 @@ async def _administer(asker: Asker, request: wire.Administer, body: memoryview) 
 COMMANDS: dict[type, Command] = {
     wire.PublishTo: _publish_to,
     wire.Transact: _transact,
+    wire.Stage: _stage,
+    wire.PublishStaged: _publish_staged,
+    wire.DropStaged: _drop_staged,
     wire.Attach: _attach,
     wire.Ack: _ack,
     wire.Nack: _nack,
     wire.Extend: _extend,
     wire.Detach: _detach,
     wire.Browse: _browse,
+    wire.DescribeLogs: _describe_logs,
+    wire.Advance: _advance,
     wire.CreateTopic: _create_topic,
     wire.ConfigureTopic: _configure_topic,
     wire.DeleteTopic: _delete_topic,
@@ -255,7 +284,9 @@ COMMANDS: dict[type, Command] = {
 """Every request but `Publish`, which takes no task."""
 FINISHING = frozenset({wire.Transact, wire.Ack, wire.Nack, wire.Extend, wire.Detach})
 """What a draining node still does: answers to what it has delivered."""
-CUT_SHORT = frozenset({wire.Browse, wire.Redrive, wire.Status, wire.Backup})
+CUT_SHORT = frozenset({wire.Browse, wire.DescribeLogs, wire.Redrive, wire.Status, wire.Backup})
 """What nobody needs any more when the connection that asked for it is gone; the rest is short, and finishes."""
-LARGE = frozenset({wire.Browse, wire.Status, wire.DescribeTopic, wire.ListTopics, wire.ListExchanges})
+LARGE = frozenset(
+    {wire.Browse, wire.DescribeLogs, wire.Status, wire.DescribeTopic, wire.ListTopics, wire.ListExchanges}
+)
 """What may have a long answer: carried out one at a time, and while the connection has room for it."""

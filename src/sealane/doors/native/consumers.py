@@ -240,9 +240,12 @@ def offsets_of_runs(lease: LeaseRuns) -> BitMap64 | None:
 
 
 def start_of(start: StartPoint) -> Start:
-    if not isinstance(start, int):
-        return start
+    return moment_of("start", start) if isinstance(start, int) else start
+
+
+def moment_of(argument: str, time_us: int) -> datetime:
+    """Raises `InvalidArgument` for what no calendar has."""
     try:
-        return _EPOCH + timedelta(microseconds=start)
+        return _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:
-        raise InvalidArgument("start", f"{start} µs since 1970 is no moment of the calendar") from None
+        raise InvalidArgument(argument, f"{time_us} µs since 1970 is no moment of the calendar") from None

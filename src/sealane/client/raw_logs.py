@@ -1,0 +1,39 @@
+"""Logs as they are: what is in them, the messages themselves, and how far a reader with its own position has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sealane.client.asking import Asking
+from sealane.engine import Stored
+from sealane.node.logs import TopicLog
+
+
+class RawLogs(Asking):
+    """A lane's commands; see `Lane`."""
+
+    async def logs(self, *topics: str, at: datetime | None = None) -> list[TopicLog]:
+        """What there is to read of these topics, in order of their names: where each partition begins and ends.
+
+        A name may be a pattern (`shop/*`), which takes in the topics there are, as far as one may consume them. With
+        `at`, each partition says too where the messages begin that were created at or after that moment.
+        """
+        self._check_open()
+        return await self._asked(self._broker.logs(topics, at), "logs")
+
+    async def browse(
+        self, topic: str, partition: int = 0, offset: int = 0, *, bytes_max: int = 1 << 20
+    ) -> list[Stored]:
+        """Stored messages as they are, from an offset, about `bytes_max` of them; nothing is leased. Empty: the end."""
+        self._check_open()
+        return await self._asked(self._broker.browse(topic, partition, offset, bytes_max=bytes_max), "browse")
+
+    async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None:
+        """Settle everything below these offsets, by partition, for a reader that keeps its own position (Spark does).
+
+        The subscription is made if it is new, and begins there; it never goes back. The node shows how far behind it
+        is, and keeps what it has not passed.
+        """
+        self._check_open()
+        await self._asked(self._broker.advance(topic, subscription, positions), "advance")
