@@ -129,7 +129,16 @@ class Broker(Protocol[HoldT]):
         *,
         keep_retry: bool = False,
     ) -> HoldT: ...
-    async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]: ...
+    async def browse(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> list[Stored]: ...
 
     async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]: ...
     async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None: ...

@@ -23,11 +23,26 @@ class RawLogs(Asking):
         return await self._asked(self._broker.logs(topics, at), "logs")
 
     async def browse(
-        self, topic: str, partition: int = 0, offset: int = 0, *, bytes_max: int = 1 << 20
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int = 0,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
     ) -> list[Stored]:
-        """Stored messages as they are, from an offset, about `bytes_max` of them; nothing is leased. Empty: the end."""
+        """Stored messages as they are, from an offset, about `bytes_max` of them; nothing is leased. Empty: the end.
+
+        They come in the batches in which they are stored: the first may begin before `offset`, and with `stop`, at
+        which the reader wants to end, the last may go beyond it. With `incarnation` (see `logs`), a topic that was
+        deleted and made again raises `TopicNotFound`: its offsets mean other messages.
+        """
         self._check_open()
-        return await self._asked(self._broker.browse(topic, partition, offset, bytes_max=bytes_max), "browse")
+        browsing = self._broker.browse(
+            topic, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
+        )
+        return await self._asked(browsing, "browse")
 
     async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None:
         """Settle everything below these offsets, by partition, for a reader that keeps its own position (Spark does).

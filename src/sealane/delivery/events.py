@@ -147,6 +147,14 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag=16):
     state: bytes
 
 
+class Advanced(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """A reader that keeps its own position has everything below `offset` behind it, whoever holds some of that."""
+
+    subscription: str
+    offset: int
+    time_us: int
+
+
 Event = (
     Published
     | Subscribed
@@ -164,10 +172,11 @@ Event = (
     | Lost
     | TransactionDone
     | Snapshot
+    | Advanced
 )
 
 SubscriptionEvent = (
-    Granted | Acked | Failed | Released | Extended | DeadLettered | Expired | Dropped | Sought | Configured
+    Granted | Acked | Failed | Released | Extended | DeadLettered | Expired | Dropped | Sought | Advanced | Configured
 )
 
 _encoder = msgspec.msgpack.Encoder()

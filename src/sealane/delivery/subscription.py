@@ -17,6 +17,7 @@ from sealane.delivery.due import DueSet
 from sealane.delivery.dying import DeadGroup, Dying
 from sealane.delivery.events import (
     Acked,
+    Advanced,
     Configured,
     DeadLettered,
     Dropped,
@@ -72,7 +73,7 @@ class Subscription:
         self._settle(offsets)
 
     def lose(self, offsets: BitMap64) -> None:
-        """The log cannot give these back: behind the subscription, wherever they were."""
+        """Nobody is to have these any more: behind the subscription, wherever they were."""
         self.leases.revoke(offsets)
         self.dying.bury(offsets)
         self._settle(offsets)
@@ -255,6 +256,8 @@ class Subscription:
                 self.lose(unpack(packed))
             case Sought(offset=offset):
                 self._restart_at(offset)
+            case Advanced(offset=offset):
+                self.lose(span(self.settled.floor, offset))
             case Configured(config=config):
                 self.config = config
 

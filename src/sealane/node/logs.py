@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from sealane.errors import TopicNotFound
 from sealane.node.starts import offset_of
 from sealane.node.topics import Topic
 
@@ -27,6 +28,15 @@ class TopicLog(msgspec.Struct, frozen=True, array_like=True):
     incarnation: int
     """Another number: the topic was deleted and made again, and offsets mean other messages."""
     partitions: list[PartitionLog]
+
+
+def check_incarnation(topic: Topic, wanted: int | None) -> None:
+    """Raise `TopicNotFound` if a reader means an earlier topic of this name."""
+    if wanted is not None and wanted != topic.record.incarnation:
+        now = topic.record.incarnation
+        raise TopicNotFound(
+            topic.full_name, f"it was deleted and made again: {wanted} was asked for, this one is {now}"
+        )
 
 
 async def describe_logs(topics: Sequence[Topic], at: datetime | None) -> list[TopicLog]:

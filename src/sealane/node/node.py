@@ -23,6 +23,7 @@ from sealane.errors import InvalidArgument, ModeConflict, StorageError, Subscrip
 from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
 from sealane.message.names import DEFAULT_DOMAIN
+from sealane.node.advancing import advance
 from sealane.node.attachment import Attachment
 from sealane.node.audit_log import AUDIT_LOG, AuditLog
 from sealane.node.auditing import Audit
@@ -36,6 +37,7 @@ from sealane.node.exchanges import Exchanges
 from sealane.node.grant_changes import cut_off_forbidden
 from sealane.node.identity import Identity
 from sealane.node.locks import Locks
+from sealane.node.logs import check_incarnation
 from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import Publishing, spread, start_publish
@@ -340,8 +342,15 @@ class Node:
         return offsets
 
     async def advance(self, name: str, subscription: str, positions: Mapping[int, int]) -> None:
-        """Settle everything below these offsets, by partition; a subscription that is new is made, and begins there."""
-        raise NotImplementedError
+        """Settle everything below these offsets, by partition; a subscription that is new is made, and begins there.
+
+        Durable on return. It only ever goes forward; partitions that are not named stay where they are.
+        """
+        check_name("subscription", subscription, self.settings.limits)
+        topic = self.topic(name)
+        async with self._lock(f"{topic.full_name}:{subscription}"):
+            topic.check()
+            await advance(topic, subscription, positions)
 
     async def redrive(
         self,
@@ -380,14 +389,25 @@ class Node:
 
     # --- browsing -----------------------------------------------------------------------------------------------------
 
-    async def browse(self, name: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
-        """Stored batches as they are, without leasing anything."""
+    async def browse(
+        self,
+        name: str,
+        partition: int,
+        offset: int,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> list[Stored]:
+        """Stored batches as they are, without leasing anything; see `RawLogs.browse`."""
         topic = self.topic(name)
+        check_incarnation(topic, incarnation)
         if not 0 <= partition < len(topic.owners):
             problem = f"{partition} is not in 0 to {len(topic.owners) - 1}, the partitions of {topic.full_name!r}"
             raise InvalidArgument("partition", problem)
         owner = topic.owners[partition]
-        return await owner.engine.read(owner.key, offset, bytes_max=bytes_max)
+        stored = await owner.engine.read(owner.key, offset, bytes_max=bytes_max)
+        return stored if stop is None else [each for each in stored if each.base < stop]
 
 
 TRANSACTION_ID_CHARS_MAX = 256

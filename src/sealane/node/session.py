@@ -268,10 +268,21 @@ class Session(Asking):
         return attachment
 
     @_counted
-    async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
+    async def browse(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> list[Stored]:
         """Stored batches as they are, without leasing anything."""
         name = self.allow("consume", topic)
-        stored = await self._node.browse(name, partition, offset, bytes_max=bytes_max)
+        stored = await self._node.browse(
+            name, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
+        )
         self._note_reading(self._node.topic(name).is_system, name)
         return stored
 

@@ -432,6 +432,10 @@ class Browse(_Request, tag=80):
     partition: int
     offset: int
     bytes_max: int = 1 << 20
+    incarnation: int | None = None
+    """Given: refused with `topic-not-found` if the topic was deleted and made again since."""
+    stop: int | None = None
+    """Given: no batch that begins there or later is of use."""
 
 
 class Browsed(_Request, tag=81):

@@ -215,8 +215,18 @@ class RemoteBroker:
         await hold.attach()
         return hold
 
-    async def browse(self, topic: str, partition: int, offset: int, *, bytes_max: int = 1 << 20) -> list[Stored]:
-        reply, body = await self._ask(Browse(0, topic, partition, offset, bytes_max), again=True)
+    async def browse(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> list[Stored]:
+        request = Browse(0, topic, partition, offset, bytes_max, incarnation, stop)
+        reply, body = await self._ask(request, again=True)
         return stored_of(_expected(reply, Browsed).parts, body)
 
     async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:

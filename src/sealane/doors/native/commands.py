@@ -150,7 +150,14 @@ async def _browse(asker: Asker, request: wire.Browse, body: memoryview) -> Outco
     if request.offset < 0:
         raise InvalidArgument("offset", f"{request.offset} is not an offset from 0")
     bytes_max = min(max(request.bytes_max, 1), BROWSE_BYTES_MAX)
-    stored = await asker.session.browse(request.topic, request.partition, request.offset, bytes_max=bytes_max)
+    stored = await asker.session.browse(
+        request.topic,
+        request.partition,
+        request.offset,
+        bytes_max=bytes_max,
+        incarnation=request.incarnation,
+        stop=request.stop,
+    )
     parts, pieces = browsed_parts(stored, asker.body_bytes_max)
     return wire.Browsed(request.call, parts), pieces
 
