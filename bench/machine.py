@@ -7,6 +7,7 @@ import platform
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -77,19 +78,23 @@ def sync_milliseconds(directory: Path, *, size: int = 1_200, count: int = 200) -
 class Disturbance:
     """How much of the machine's processor time went to others between `begin` and `foreign_share`."""
 
-    busy_ticks: int = 0
-    all_ticks: int = 0
-    own_seconds: float = 0.0
+    busy_ticks: int
+    all_ticks: int
+    own_seconds: float
+    own: Callable[[], float]
+    """The processor time of everything that belongs to the measurement, since any moment."""
 
     @classmethod
-    def begin(cls) -> Disturbance:
-        return cls(*_ticks(), _own_seconds())
+    def begin(cls, own: Callable[[], float] | None = None) -> Disturbance:
+        """Without a clock of its own, what belongs to the measurement is this process and its children that ended."""
+        own = own or _own_seconds
+        return cls(*_ticks(), own(), own)
 
     def foreign_share(self) -> float:
-        """Of all processor time that there was, the share that neither this process nor its children had."""
+        """Of all processor time that there was, the share that nothing of the measurement had."""
         busy, everything = _ticks()
         passed = everything - self.all_ticks
-        own_ticks = (_own_seconds() - self.own_seconds) * os.sysconf("SC_CLK_TCK")
+        own_ticks = (self.own() - self.own_seconds) * os.sysconf("SC_CLK_TCK")
         return max(0.0, (busy - self.busy_ticks - own_ticks) / passed) if passed > 0 else 0.0
 
 

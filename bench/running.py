@@ -119,11 +119,12 @@ def measure_beside(
                 watcher.begins(work, system.name, number)
                 watch = Disturbance.begin()
                 try:
-                    course.readings.append(system.measure(work, amounts))
+                    reading = system.measure(work, amounts)
                 except Exception as problem:
                     course.error = told(problem)
                 else:
-                    course.foreign.append(watch.foreign_share())
+                    course.readings.append(reading)
+                    course.foreign.extend(reading.foreign or [watch.foreign_share()])
             watcher.ends(work, system.name, number)
     outcome = Outcome([], [])
     for name, course in courses.items():

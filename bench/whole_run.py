@@ -60,12 +60,11 @@ def run(choice: Choice, console: Console) -> int:
     stated = [replace(each, run=moment) for each in stated]
     this = Run(moment, choice.command, machine.facts(choice.directory))
     systems: list[System] = [Sealane(choice.directory), *(BesidePeer(peer, choice.directory) for peer in present)]
+    works = _possible(choice.works, console)
     failed = False
     begun = time.monotonic()
-    with Display(
-        console, steps(choice.works, systems, choice.rounds), rounds=choice.rounds, quick=choice.quick
-    ) as display:
-        for work in choice.works:
+    with Display(console, steps(works, systems, choice.rounds), rounds=choice.rounds, quick=choice.quick) as display:
+        for work in works:
             outcome = measure_beside(
                 work, systems, rounds=choice.rounds, quick=choice.quick, run=moment, watcher=display
             )
@@ -111,6 +110,14 @@ def _asked(work: Work) -> list[str]:
         if part.ratio_reach is not None:
             lines.append(f"{part.name} ≥ {part.ratio_reach:g} × the best durable peer")
     return lines
+
+
+def _possible(works: Iterable[Work], console: Console) -> list[Work]:
+    """Those that can be measured here; of the others it is said what they need."""
+    missing = {work.name: work.missing() for work in works}
+    for line in dict.fromkeys(filter(None, missing.values())):
+        console.print(f"[yellow]skipped[/] {escape(line)}")
+    return [work for work in works if missing[work.name] is None]
 
 
 def _peers(choice: Choice, console: Console) -> tuple[list[Peer], list[Stated]]:

@@ -43,6 +43,8 @@ class Reading:
     rounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Values of a part where the work has rounds of its own."""
     notes: Mapping[str, str] = field(default_factory=dict)
+    foreign: Sequence[float] = ()
+    """The share of processor time that others had, round by round, where the work has watched that by itself."""
 
     def of(self, part: str) -> tuple[float, ...]:
         """The values of a part: one, or as many as there were rounds inside; none where it was not measured."""
@@ -72,6 +74,8 @@ class Work:
     quick_seconds: float = 2.0
     in_quick: bool = True
     """Whether a quick run of everything has it: not what takes long however little there is of it."""
+    missing: Callable[[], str | None] = lambda: None
+    """None, or what it needs and is not here, and how to get it."""
 
     def amounts_for(self, quick: bool) -> dict[str, Any]:
         return {**self.amounts, **(self.quick if quick else {})}

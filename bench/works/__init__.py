@@ -8,8 +8,9 @@ from bench.works.latency import LATENCY
 from bench.works.many import MANY
 from bench.works.secrecy import SECRECY
 from bench.works.space import SPACE
+from bench.works.spark import SPARK
 from bench.works.wire import WIRE
 
-WORKS = {work.name: work for work in (*WIRE, *LATENCY, *MANY, *SECRECY, *SPACE, *GROWTH, *IN_PROCESS)}
+WORKS = {work.name: work for work in (*WIRE, *LATENCY, *MANY, *SECRECY, *SPACE, *GROWTH, *SPARK, *IN_PROCESS)}
 GROUPS = tuple(dict.fromkeys(work.group for work in WORKS.values()))
 BESIDE_PEERS = tuple(work for work in WORKS.values() if work.beside is not None)
