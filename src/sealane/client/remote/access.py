@@ -59,24 +59,29 @@ class Given:
 
 
 def find_access(given: Given, surroundings: Surroundings) -> Access:
-    """Raises `InvalidArgument` for what does not go together, and what finding a profile raises.
+    """Raises `InvalidArgument` for what does not go together, and what finding a profile raises."""
+    nodes, given = complete(given)
+    tls = ClientTls(ca=given.ca, certificate=given.certificate, key=given.certificate_key) if nodes.tls else None
+    return Access(nodes, tls, _credentials(given, surroundings))
+
+
+def complete(given: Given) -> tuple[Nodes, Given]:
+    """Where the nodes are, and all that is trusted there and shown to them, wherever that was found.
 
     What is given comes first; then, for nodes with TLS, the variables `SEALANE_API_KEY`, `SEALANE_TOKEN` and
     `SEALANE_CA`; then what the profile says. A credential that is given replaces all of the profile's, which still
-    tells whom to trust.
+    tells whom to trust. Raises what `find_access` raises.
     """
     data = None if given.data is None else Path(given.data)
     profile = find_profile(given.urls, profile=given.profile, data=data)
     nodes = parse_urls(profile.url)
     if not nodes.tls:
-        _check_plain(given, nodes)
         # What a profile or a variable holds is not for a node that cannot show who it is.
-        return Access(nodes, None, _credentials(given, surroundings))
+        _check_plain(given, nodes)
+        return nodes, given
     if not given.shows_something:
         given = _from_environment(given) or _from_profile(given, profile)
-    ca = given.ca or os.environ.get("SEALANE_CA") or profile.ca
-    tls = ClientTls(ca=ca, certificate=given.certificate, key=given.certificate_key)
-    return Access(nodes, tls, _credentials(given, surroundings))
+    return nodes, replace(given, ca=given.ca or os.environ.get("SEALANE_CA") or profile.ca)
 
 
 def _from_environment(given: Given) -> Given | None:
