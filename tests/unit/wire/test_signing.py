@@ -41,10 +41,21 @@ def test_a_signature_is_made_as_the_protocol_says() -> None:
     assert request.signature == mac(key, b"sealane publish v1", signed, BODY)
 
 
+def test_what_is_staged_is_signed_as_the_protocol_says() -> None:
+    request = wire.Stage(7, "orders")
+    signer, _ = a_pair(b"")
+    signer.sign(request, (BODY,))
+
+    key = mac(SECRET, b"sealane connection v1", b"\0\0\0\0", b"n" * 16)
+    signed = msgspec.msgpack.encode([25, 1, 7, "orders"])
+    assert request.signature == mac(key, b"sealane publish v1", signed, BODY)
+
+
 REQUESTS = [
     wire.Publish(1, "orders"),
     wire.PublishTo(1, "events", "a.b"),
     wire.Transact(1, "t", [("orders", len(BODY))], [("me", wire.LeaseRuns(0, 1, [0, 5]))]),
+    wire.Stage(1, "orders"),
 ]
 
 

@@ -1,0 +1,42 @@
+"""Reading logs as they are, by readers that keep their own positions."""
+
+from __future__ import annotations
+
+from sealane.wire.messages.shapes import Numbered
+
+
+class Browse(Numbered, tag=80):
+    """Stored messages as they are, from an offset, without leasing anything. Answered by `Browsed`."""
+
+    topic: str
+    partition: int
+    offset: int
+    bytes_max: int = 1 << 20
+    incarnation: int | None = None
+    """Given: refused with `topic-not-found` if the topic was deleted and made again since."""
+    stop: int | None = None
+    """Given: no batch that begins there or later is of use."""
+
+
+class Browsed(Numbered, tag=81):
+    """The body is batches, one after another; no part: the end of the log."""
+
+    parts: list[tuple[int, int, int, bytes | None]]
+
+
+class DescribeLogs(Numbered, tag=82):
+    """What there is to read of topics, by names and patterns. Answered with `[[name, incarnation, [[partition, start,
+    end, at], …]], …]`, in order of the names.
+    """
+
+    topics: list[str]
+    at_us: int | None = None
+    """A moment in µs since 1970: `at` says where the messages begin that were created then or later."""
+
+
+class Advance(Numbered, tag=63):
+    """Settle everything below these offsets, by partition, for a reader that keeps its own position."""
+
+    topic: str
+    subscription: str
+    positions: dict[int, int]
