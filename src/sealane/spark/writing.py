@@ -129,11 +129,9 @@ def _assigned(names: Sequence[str], columns: Mapping[str, str]) -> dict[str, int
         if name not in names:
             raise InvalidOption("columns", f"{part}={name}: the DataFrame has no column {name!r}, but {_listed(names)}")
     wanted = {part: columns.get(part, part) for part in _TYPES}
-    for part, name in wanted.items():
-        if names.count(name) > 1:
-            raise InvalidOption(
-                "columns", f"the DataFrame has {names.count(name)} columns {name!r}; rename all but one"
-            )
+    for name in wanted.values():
+        if (times := names.count(name)) > 1:
+            raise InvalidOption("columns", f"the DataFrame has {times} columns {name!r}; rename all but one")
     return {part: names.index(name) for part, name in wanted.items() if name in names}
 
 

@@ -1,0 +1,177 @@
+"""What one attempt of a task has written: kept by the node, durable and unseen, until the driver publishes it, or not.
+
+An attempt has a part of its own. Spark may run a task again, or twice at once; which attempt counts is known when the
+driver has its commit message, and the parts of the others are never published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from sealane.client.lane import Lane
+from sealane.client.outgoing import Outgoing
+from sealane.client.sealing import SealedOutgoing
+from sealane.client.sync.lane import SyncLane
+from sealane.errors import SealaneError
+from sealane.message import Batch
+from sealane.security.envelopes import PublicKey, Recipients
+from sealane.spark.access import Access, lane_of, with_retries
+
+PART_BYTES = 16
+"""A part's name: random, so that no two attempts ever have the same."""
+IN_FLIGHT_BYTES = 16 << 20
+"""What a task sends ahead of the node's answers: enough to keep the node busy, and twice the largest batch."""
+DROP_SECONDS = 5.0
+"""A part that could not be dropped within this time is left to the node, which forgets it after a while."""
+
+
+class StagedPart:
+    """The batches of one attempt, numbered. Several are on their way at a time; the node confirms them in order."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self.name = os.urandom(PART_BYTES)
+        self.batches = 0
+        self.rows = 0
+        self.bytes = 0
+        self._unsure: deque[_Sent] = deque()
+        self._unsure_bytes = 0
+
+    def add(self, topic: str, batch: Batch) -> None:
+        """Send a batch, and wait while too much is on its way. Raises what the node has said of an earlier one."""
+        meta = msgspec.structs.replace(batch.meta, producer=self.name, sequence=self.batches)
+        numbered = batch.with_meta(meta)
+        self.batches += 1
+        self.rows += len(batch)
+        self.bytes += batch.nbytes
+        answer = self._send(topic, numbered)
+        self._unsure.append(_Sent(topic, numbered, answer))
+        self._unsure_bytes += numbered.nbytes
+        if answer is None:
+            self._send_again()
+        while self._unsure_bytes > IN_FLIGHT_BYTES:
+            self._settle_first()
+
+    def finish(self) -> None:
+        """Return when everything is durable."""
+        while self._unsure:
+            self._settle_first()
+
+    def drop(self) -> None:
+        """Have the node forget it, if it can be told: nobody will publish it."""
+        if self.batches:
+            self._cancel_all()
+            with contextlib.suppress(SealaneError, TimeoutError):
+                lane = lane_of(self._access)
+                lane.portal.call(_drop, lane.lane, self.name)
+
+    def _send(self, topic: str, batch: Batch) -> _Answer | None:
+        with contextlib.suppress(SealaneError):
+            lane = lane_of(self._access)
+            return _Answer(lane, lane.portal.call(_begin, lane.lane, topic, batch))
+        return None
+
+    def _settle_first(self) -> None:
+        answer = self._unsure[0].answer
+        if answer is not None and answer.is_good():
+            self._confirm_first()
+        else:
+            self._send_again()
+
+    def _send_again(self) -> None:
+        """One after the other, with patience: the node stores a batch once, however often it comes.
+
+        What it has refused it refuses again, and that is raised.
+        """
+        self._cancel_all()
+        while self._unsure:
+            topic, batch, _ = self._unsure[0]
+            with_retries(self._access, f"writing to topic {topic!r}", partial(_stage, topic, batch))
+            self._confirm_first()
+
+    def _confirm_first(self) -> None:
+        self._unsure_bytes -= self._unsure.popleft().batch.nbytes
+
+    def _cancel_all(self) -> None:
+        for sent in self._unsure:
+            if sent.answer is not None:
+                sent.answer.cancel()
+
+
+class _Sent(NamedTuple):
+    """A batch that the node has not confirmed yet."""
+
+    topic: str
+    batch: Batch
+    answer: _Answer | None
+    """None: it could not even be sent."""
+
+
+class _Answer:
+    """What a node will say of a batch; it is awaited on the lane's own thread."""
+
+    def __init__(self, lane: SyncLane, task: asyncio.Task[None]) -> None:
+        self._portal = lane.portal
+        self._task = task
+
+    def is_good(self) -> bool:
+        """Whether the node has the batch, once that is known."""
+        with contextlib.suppress(SealaneError):
+            self._portal.call(_outcome, self._task)
+            return True
+        return False
+
+    def cancel(self) -> None:
+        self._portal.soon(self._task.cancel)
+
+
+def stage(access: Access, messages: Iterator[tuple[str, pa.RecordBatch]], recipients: Sequence[str] = ()) -> StagedPart:
+    """A part with these messages, by topic; durable on return. If something fails the part is dropped, and it raises.
+
+    `recipients` are public keys (PEM) that payloads are sealed for, end to end, before they leave this process.
+    """
+    part = StagedPart(access)
+    outgoing: Outgoing | None = None
+    try:
+        for topic, rows in messages:
+            if rows.num_rows:
+                outgoing = outgoing or _outgoing(access, topic, recipients)
+                for batch in outgoing.batches(rows):
+                    part.add(topic, batch)
+        part.finish()
+    except BaseException:
+        part.drop()
+        raise
+    return part
+
+
+def _outgoing(access: Access, topic: str, recipients: Sequence[str]) -> Outgoing:
+    """What makes batches within the node's limits, sealed if they have recipients."""
+    plain = with_retries(access, f"writing to topic {topic!r}", lambda lane: lane.lane.outgoing)
+    return SealedOutgoing(plain, Recipients(map(PublicKey.from_pem, recipients))) if recipients else plain
+
+
+def _stage(topic: str, batch: Batch, lane: SyncLane) -> None:
+    lane.stage(topic, batch)
+
+
+async def _begin(lane: Lane, topic: str, batch: Batch) -> asyncio.Task[None]:
+    return asyncio.create_task(lane.stage(topic, batch), name="stage a batch")
+
+
+async def _outcome(task: asyncio.Task[None]) -> None:
+    await task
+
+
+async def _drop(lane: Lane, part: bytes) -> None:
+    async with asyncio.timeout(DROP_SECONDS):
+        await lane.drop_staged([part])
