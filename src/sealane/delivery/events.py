@@ -155,6 +155,58 @@ class Advanced(msgspec.Struct, frozen=True, array_like=True, tag=17):
     time_us: int
 
 
+class BatchStaged(msgspec.Struct, frozen=True, array_like=True, tag=18):
+    """A batch for `topic` is kept at [base, base + count) until its part is published: it is no message of this log."""
+
+    part: bytes
+    number: int
+    """Which of its part's batches it is, from 0."""
+    topic: str
+    base: int
+    count: int
+    nbytes: int
+    time_us: int
+    given_ids: bool = False
+    """Its ids came from the caller: they enter the topic's id window when it is published."""
+
+
+class PartsEnded(msgspec.Struct, frozen=True, array_like=True, tag=19):
+    """What was staged in these parts was published, dropped or is too old."""
+
+    parts: list[bytes]
+    time_us: int
+
+
+class PublishDecided(msgspec.Struct, frozen=True, array_like=True, tag=20):
+    """Parts are published from here on, in this order and whatever happens; the first `messages` of them are."""
+
+    transaction: str
+    epoch: int | None
+    parts: list[bytes]
+    topics: dict[str, int]
+    """The incarnation of each topic that messages are for: one that is made again gets none of them."""
+    messages: int
+    time_us: int
+
+
+class PublishAdvanced(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """Of a publish that was decided, the first `messages` are published now."""
+
+    transaction: str
+    epoch: int | None
+    messages: int
+
+
+class EpochDone(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """A writer has published everything up to this epoch."""
+
+    writer: str
+    epoch: int
+    time_us: int
+
+
+StagingEvent = BatchStaged | PartsEnded | PublishDecided | PublishAdvanced
+
 Event = (
     Published
     | Subscribed
@@ -173,6 +225,8 @@ Event = (
     | TransactionDone
     | Snapshot
     | Advanced
+    | StagingEvent
+    | EpochDone
 )
 
 SubscriptionEvent = (

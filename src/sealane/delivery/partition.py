@@ -17,10 +17,15 @@ from pyroaring import BitMap64
 from sealane.delivery.backlog import Priorities
 from sealane.delivery.config import SubscriptionConfig
 from sealane.delivery.events import (
+    BatchStaged,
     Dropped,
+    EpochDone,
     Event,
     Expired,
     Lost,
+    PartsEnded,
+    PublishAdvanced,
+    PublishDecided,
     Published,
     Snapshot,
     Sought,
@@ -35,7 +40,9 @@ from sealane.delivery.offsets import span
 from sealane.delivery.producers import Producers
 from sealane.delivery.scanning import scan_batch
 from sealane.delivery.snapshot import dump_partition, load_partition
+from sealane.delivery.staging import StagedParts
 from sealane.delivery.subscription import Subscription
+from sealane.delivery.writers import Writers
 from sealane.errors import QueueFull, SubscriptionNotFound
 from sealane.message import Batch
 
@@ -68,6 +75,8 @@ class Partition:
         self.producers = Producers()
         self.ids = IdWindow(self.limits.id_window_us, self.limits.id_window_ids_max)
         self.transactions = IdWindow(self.limits.transaction_window_us, self.limits.id_window_ids_max)
+        self.writers = Writers()
+        self.staged = StagedParts(self.limits.transaction_window_us)
         self.priorities = Priorities()
         self.unplain = BitMap64()
         """Messages of batches that a scan must look into."""
@@ -144,6 +153,14 @@ class Partition:
             raise QueueFull(self.topic, limit, max(over.values()) + limit - count)
         dropped = (subscription.oldest(excess, self.end + count, now_us) for subscription, excess in over.items())
         return [event for event in dropped if event is not None]
+
+    def room(self) -> int | None:
+        """How many more messages fit before publishes are refused; None if they never are."""
+        limit = self.limits.messages_max
+        if limit is None or self.limits.when_full != "refuse":
+            return None
+        deepest = max((subscription.depth(self.end) for subscription in self.subscriptions.values()), default=None)
+        return None if deepest is None else max(0, limit - deepest)
 
     def committed(self, visible: int) -> None:
         """Everything below `visible` is durable: consumers may have it."""
@@ -242,6 +259,9 @@ class Partition:
     def transaction_done(self, transaction: str) -> bool:
         return self.transactions.find(_digest(transaction)) is not None
 
+    def epoch_done(self, writer: str, epoch: int) -> bool:
+        return self.writers.is_done(_digest(writer), epoch)
+
     # --- events -------------------------------------------------------------------------------------------------------
 
     def lose(self, start: int, stop: int, now_us: int) -> Lost:
@@ -262,6 +282,10 @@ class Partition:
                 self._lost(start, stop)
             case TransactionDone(transaction=transaction, time_us=time_us):
                 self.transactions.add([_digest(transaction)], 0, time_us)
+            case EpochDone(writer=writer, epoch=epoch):
+                self.writers.remember(_digest(writer), epoch)
+            case BatchStaged() | PartsEnded() | PublishDecided() | PublishAdvanced():
+                self.staged.apply(event)
             case Snapshot(state=state):
                 load_partition(self, state)
             case _:
@@ -311,9 +335,9 @@ class Partition:
         return Snapshot(dump_partition(self))
 
     def settled_floor(self) -> int:
-        """Below this every subscription has settled everything."""
+        """Below this every subscription has settled everything, and nothing is staged."""
         floors = [reader.settled.floor for reader in (*self.subscriptions.values(), *self.members.values())]
-        return min(floors, default=self.end)
+        return min([*floors, self.staged.floor(self.end)])
 
     def trimmed(self, start: int) -> None:
         """The log begins at `start` now: forget what only described older messages."""

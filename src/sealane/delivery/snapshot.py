@@ -13,13 +13,15 @@ from sealane.delivery.events import FailureCause
 from sealane.delivery.leases import Lease
 from sealane.delivery.offsets import Packed, pack, unpack
 from sealane.delivery.settled import SettledSet
+from sealane.delivery.staging import StagedState
 from sealane.delivery.subscription import Subscription
 from sealane.errors import FormatTooNew
 
 if TYPE_CHECKING:
     from sealane.delivery.partition import Partition
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 knew neither writers nor staged parts."""
 
 
 class _SubscriptionState(msgspec.Struct, array_like=True):
@@ -44,6 +46,9 @@ class _PartitionState(msgspec.Struct, array_like=True):
     unplain: Packed
     addressed: list[tuple[int, int, str]]
     lost: list[tuple[int, int]]
+    writers: list[tuple[bytes, int]] = []
+    staged: StagedState | None = None
+    """None: nothing is, and nothing was."""
 
 
 _decoder = msgspec.msgpack.Decoder(_PartitionState)
@@ -61,6 +66,8 @@ def dump_partition(partition: Partition) -> bytes:
             pack(partition.unplain),
             partition.addressed,
             partition.lost,
+            partition.writers.dump(),
+            partition.staged.dump(),
         )
     )
 
@@ -79,6 +86,8 @@ def load_partition(partition: Partition, state: bytes) -> None:
     partition.unplain = unpack(loaded.unplain)
     partition.addressed = loaded.addressed
     partition.lost = loaded.lost
+    partition.writers.load(loaded.writers)
+    partition.staged.load(loaded.staged)
 
 
 def _dump_subscription(subscription: Subscription) -> _SubscriptionState:
