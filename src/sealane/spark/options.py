@@ -1,0 +1,234 @@
+"""The options of the source and the sink: all that can be said of them without a node is said here, before any job."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from sealane.spark import option_values as value
+from sealane.spark.access import ACCESS_OPTIONS, Access, find_access
+from sealane.spark.errors import InvalidOption
+from sealane.spark.option_values import OffsetsByTopic
+
+if TYPE_CHECKING:
+    from sealane.spark.values import Values
+
+Starting = Literal["earliest", "latest"] | datetime | OffsetsByTopic
+Ending = Literal["latest"] | datetime | OffsetsByTopic
+ValueFormat = Literal["json", "avro"]
+VALUE_FORMATS: tuple[ValueFormat, ...] = ("json", "avro")
+
+MAPPED_COLUMNS = ("payload", "key", "headers", "priority", "id", "created", "expires", "deliver_at", "topic")
+"""What `columns` can give another name to."""
+
+STREAM_OPTIONS = frozenset({"maxMessagesPerTrigger", "subscription"})
+"""Of reading, for streams alone."""
+BATCH_OPTIONS = frozenset({"endingOffsets", "endingTimestamp"})
+"""Of reading, for what has an end."""
+READ_OPTIONS = (
+    STREAM_OPTIONS
+    | BATCH_OPTIONS
+    | {
+        *("startingOffsets", "startingTimestamp", "minPartitions", "failOnDataLoss"),
+        *("decryptionKeys", "valueFormat", "valueSchema"),
+    }
+)
+WRITE_OPTIONS = frozenset({"columns", "transaction", "sealFor"})
+SHARED_OPTIONS = ACCESS_OPTIONS | {"topic"}
+SPARK_OPTIONS = frozenset(
+    {
+        *("path", "paths", "checkpointLocation", "queryName", "outputMode"),
+        *("asyncProgressTrackingEnabled", "asyncProgressTrackingCheckpointIntervalMs"),
+        "asyncProgressTrackingOverrideSinkSupportCheck",
+    }
+)
+"""What Spark puts among a source's options for itself."""
+
+_KNOWN = {name.lower(): name for name in READ_OPTIONS | WRITE_OPTIONS | SHARED_OPTIONS | SPARK_OPTIONS}
+
+
+class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user wants to read, and how."""
+
+    topics: tuple[str, ...]
+    """Names and patterns, as they were given."""
+    starting: Starting
+    ending: Ending
+    messages_max: int | None
+    """In one micro-batch."""
+    subscription: str | None
+    min_partitions: int | None
+    fail_on_data_loss: bool
+    keys: tuple[str, ...]
+    """PEM texts of private keys that open envelopes."""
+    value_format: ValueFormat | None
+    value_schema: str | None
+    access: Access
+
+    def values(self) -> Values | None:
+        """How payloads become columns, if they do."""
+        if self.value_format is None or self.value_schema is None:
+            return None
+        from sealane.spark.values import values_of
+
+        return values_of(self.value_format, self.value_schema)
+
+    def __repr__(self) -> str:
+        """Without what is secret."""
+        return f"ReadOptions(topics={self.topics!r}, access={self.access!r}, keys={len(self.keys)})"
+
+
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a user wants rows to go, and how."""
+
+    topic: str | None
+    """None: each row has its own, in the column `topic`."""
+    columns: dict[str, str]
+    """By message column, the DataFrame's column it comes from, where it has another name."""
+    transaction: str | None
+    seal_for: tuple[str, ...]
+    """Recipients whose keys are in the node's directory."""
+    access: Access
+
+
+def check_names(options: Mapping[str, str]) -> None:
+    """Raise `InvalidOption` for an option that neither the source nor the sink has."""
+    for name in options:
+        if name.lower() not in _KNOWN:
+            ours = sorted(set(_KNOWN.values()) - SPARK_OPTIONS)
+            near = difflib.get_close_matches(name.lower(), [known.lower() for known in ours], n=1)
+            hint = f"did you mean {_KNOWN[near[0]]!r}?" if near else f"there are {', '.join(ours)}"
+            raise InvalidOption(name, f"there is no such option; {hint}")
+
+
+def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -> ReadOptions:
+    """What the options say of reading: a stream, a batch, or, where that is not known yet, either."""
+    given = _given(options)
+    _refuse(given, WRITE_OPTIONS, "is for writing; reading has no such option")
+    if is_stream is True:
+        _refuse(given, BATCH_OPTIONS, "is for batches (spark.read); a stream has no end")
+    if is_stream is False:
+        _refuse(given, STREAM_OPTIONS, "is for streams (spark.readStream); a batch reads all there is in its range")
+    topics = _read_topics(given)
+    value_format, value_schema = _values(given)
+    starting = _starting(given, topics)
+    if is_stream is False and starting == "latest":
+        raise InvalidOption("startingOffsets", "'latest' is for streams: a batch from there would be empty")
+    ending = _ending(given, topics)
+    if isinstance(starting, datetime) and isinstance(ending, datetime) and starting > ending:
+        raise InvalidOption("endingTimestamp", f"{ending} is before startingTimestamp, {starting}")
+    read = ReadOptions(
+        topics=topics,
+        starting=starting,
+        ending=ending,
+        messages_max=_positive(given, "maxMessagesPerTrigger"),
+        subscription=_text(given, "subscription"),
+        min_partitions=_positive(given, "minPartitions"),
+        fail_on_data_loss=value.truth("failOnDataLoss", given.get("failOnDataLoss", "true")),
+        keys=value.private_keys("decryptionKeys", given["decryptionKeys"]) if "decryptionKeys" in given else (),
+        value_format=value_format,
+        value_schema=value_schema,
+        access=_access(given),
+    )
+    read.values()
+    return read
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """What the options say of writing."""
+    given = _given(options)
+    _refuse(given, READ_OPTIONS, "is for reading; writing has no such option")
+    topic = _topic_text(given)
+    return WriteOptions(
+        topic=None if topic is None else value.topic_name("topic", topic.strip()),
+        columns=value.renamed("columns", given["columns"], MAPPED_COLUMNS) if "columns" in given else {},
+        transaction=_text(given, "transaction"),
+        seal_for=value.listed("sealFor", given["sealFor"]) if "sealFor" in given else (),
+        access=_access(given),
+    )
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """Under the names that the options really have; Spark folds their case."""
+    check_names(options)
+    return {_KNOWN[name.lower()]: text for name, text in options.items()}
+
+
+def _refuse(given: Mapping[str, str], names: frozenset[str], problem: str) -> None:
+    for name in given:
+        if name in names:
+            raise InvalidOption(name, problem)
+
+
+def _read_topics(given: Mapping[str, str]) -> tuple[str, ...]:
+    text = _topic_text(given)
+    if text is None:
+        allowed = "a topic's name, several with commas between them, or a pattern such as shop/*"
+        raise InvalidOption("topic", f"is missing; it is {allowed}")
+    return value.topics("topic", text)
+
+
+def _topic_text(given: Mapping[str, str]) -> str | None:
+    """What `topic` says, or a path: `load("orders")` reads orders."""
+    paths = ",".join(json.loads(given["paths"])) if "paths" in given else given.get("path")
+    topic = given.get("topic")
+    if topic is not None and paths is not None and topic != paths:
+        raise InvalidOption("topic", f"is {topic!r}, and load, save or start name {paths!r}; give one of them")
+    return paths if topic is None else topic
+
+
+def _starting(given: Mapping[str, str], topics: tuple[str, ...]) -> Starting:
+    _refuse_both(given, "startingOffsets", "startingTimestamp")
+    if "startingTimestamp" in given:
+        return value.moment("startingTimestamp", given["startingTimestamp"])
+    found = value.offsets("startingOffsets", given.get("startingOffsets", "earliest"), topics, ("earliest", "latest"))
+    if isinstance(found, str):
+        return "latest" if found == "latest" else "earliest"
+    return found
+
+
+def _ending(given: Mapping[str, str], topics: tuple[str, ...]) -> Ending:
+    _refuse_both(given, "endingOffsets", "endingTimestamp")
+    if "endingTimestamp" in given:
+        return value.moment("endingTimestamp", given["endingTimestamp"])
+    found = value.offsets("endingOffsets", given.get("endingOffsets", "latest"), topics, ("latest",))
+    return "latest" if isinstance(found, str) else found
+
+
+def _refuse_both(given: Mapping[str, str], one: str, other: str) -> None:
+    if one in given and other in given:
+        raise InvalidOption(other, f"{given[other]!r} is given beside {one}, {given[one]!r}; give one of them")
+
+
+def _values(given: Mapping[str, str]) -> tuple[ValueFormat | None, str | None]:
+    text, schema = given.get("valueFormat"), given.get("valueSchema")
+    if text is None and schema is None:
+        return None, None
+    found = next((known for known in VALUE_FORMATS if text is not None and text.strip().lower() == known), None)
+    if found is None:
+        given_as = "is missing beside valueSchema" if text is None else f"{text!r} is not known"
+        raise InvalidOption("valueFormat", f"{given_as}; it is one of {', '.join(VALUE_FORMATS)}")
+    if schema is None:
+        wanted = "Avro's JSON" if found == "avro" else "Spark's DDL (`id BIGINT, city STRING`) or its JSON"
+        raise InvalidOption("valueSchema", f"is missing beside valueFormat={found}; it is a schema in {wanted}")
+    return found, schema
+
+
+def _access(given: Mapping[str, str]) -> Access:
+    return find_access({name: text for name, text in given.items() if name in ACCESS_OPTIONS})
+
+
+def _positive(given: Mapping[str, str], name: str) -> int | None:
+    return value.positive(name, given[name]) if name in given else None
+
+
+def _text(given: Mapping[str, str], name: str) -> str | None:
+    text = given.get(name)
+    if text is not None and not text.strip():
+        raise InvalidOption(name, "is empty; leave it out, or give it a name")
+    return text
