@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-WARM_BATCHES = 60
-"""Micro-batches before the first that counts, in which the JVM compiles what it runs."""
 WARM_PAUSE_SECONDS = 0.05
 SECONDS_MAX = 240.0
 
@@ -63,7 +61,7 @@ def follow_topics(order: SparkOrder) -> Result:
         .foreachBatch(arrivals.take)
         .start()
     )
-    _warm_up(topic, arrivals, query)
+    _warm_up(topic, arrivals, query, batches=order.warm_rounds)
     begun_ns = wait_for_the_start()
     watch = Disturbance.begin(partial(processor_seconds, os.getppid()))
     _wait(query, arrivals)
@@ -73,10 +71,10 @@ def follow_topics(order: SparkOrder) -> Result:
     return done(begun_ns, took_ms={name: arrivals.took_ms}, foreign=[foreign], phases=phases)
 
 
-def _warm_up(topic: Topic, arrivals: Arrivals, query: StreamingQuery) -> None:
+def _warm_up(topic: Topic, arrivals: Arrivals, query: StreamingQuery, *, batches: int) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     with topic.lane() as lane:
-        while arrivals.batches < WARM_BATCHES:
+        while arrivals.batches < batches:
             _check(query, deadline)
             lane.publish(topic.name, MOMENT.pack(0))
             time.sleep(WARM_PAUSE_SECONDS)

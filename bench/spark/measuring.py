@@ -38,10 +38,10 @@ def writing(directory: Path, *, count: int, size: int, rounds: int, warm_rounds:
         return _spark("write_topics", order)
 
 
-def freshness(directory: Path, *, count: int, per_second: int) -> Result:
+def freshness(directory: Path, *, count: int, per_second: int, warm_batches: int) -> Result:
     """Milliseconds from a publish to `foreachBatch`, of single publishes at a pace."""
     with _topics(directory, PLAIN) as topics:
-        order = SparkOrder(topics, str(inner_directory(directory, "spark")), count)
+        order = SparkOrder(topics, str(inner_directory(directory, "spark")), count, warm_rounds=warm_batches)
         publisher = Order(topics[PLAIN].url, count, topic=TOPIC, per_second=per_second)
         followed, _ = together([order.command("follow_topics"), command("publish_at_a_pace", publisher)])
         return followed

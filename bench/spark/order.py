@@ -43,7 +43,7 @@ class SparkOrder:
     """Messages that a topic has, or is given each time."""
     rounds: int = 1
     warm_rounds: int = 2
-    """Rounds before the first that counts, in which the JVM compiles what it runs."""
+    """Rounds, or micro-batches, before the first that counts, in which the JVM compiles what it runs."""
     size: int = 100
     """Bytes of a payload."""
     less_count: int = 0
