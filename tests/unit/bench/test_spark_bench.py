@@ -1,4 +1,4 @@
-"""What the measurements of Spark stand on, without Spark: turns, orders, payloads, and what is said where it is missing."""
+"""What the measurements of Spark stand on, without Spark: turns, orders, payloads, and what is said where it is not."""
 
 from __future__ import annotations
 
