@@ -148,15 +148,13 @@ def _content(option: str, path: str) -> str:
         raise InvalidOption(option, f"{error.problem}; it is the path of a private key file on the driver") from None
 
 
-def renamed(option: str, text: str, names: tuple[str, ...]) -> dict[str, str]:
+def renamed(option: str, text: str) -> dict[str, str]:
     """`payload=body, key=customer`: by message column, the DataFrame's column that it comes from."""
     found: dict[str, str] = {}
     for pair in listed(option, text):
         column, equals, source = (part.strip() for part in pair.partition("="))
         if not equals or not source:
             raise InvalidOption(option, f"{pair!r} is not 'message column=DataFrame column', as payload=body is")
-        if column not in names:
-            raise InvalidOption(option, f"{column!r} is no column of messages; there are {', '.join(names)}")
         if column in found:
             raise InvalidOption(option, f"{column!r} is given twice: {found[column]!r} and {source!r}")
         found[column] = source

@@ -23,9 +23,6 @@ Ending = Literal["latest"] | datetime | OffsetsByTopic
 ValueFormat = Literal["json", "avro"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("json", "avro")
 
-MAPPED_COLUMNS = ("payload", "key", "headers", "priority", "id", "created", "expires", "deliver_at", "topic")
-"""What `columns` can give another name to."""
-
 STREAM_OPTIONS = frozenset({"maxMessagesPerTrigger", "subscription"})
 """Of reading, for streams alone."""
 BATCH_OPTIONS = frozenset({"endingOffsets", "endingTimestamp"})
@@ -146,7 +143,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     topic = _topic_text(given)
     return WriteOptions(
         topic=None if topic is None else value.topic_name("topic", topic.strip()),
-        columns=value.renamed("columns", given["columns"], MAPPED_COLUMNS) if "columns" in given else {},
+        columns=value.renamed("columns", given["columns"]) if "columns" in given else {},
         transaction=_text(given, "transaction"),
         seal_for=value.listed("sealFor", given["sealFor"]) if "sealFor" in given else (),
         access=_access(given),
