@@ -63,12 +63,16 @@ def available() -> str | None:
 
 def draw_all(directory: Path, results: Results) -> list[Plot]:
     """Every plot that there are numbers for."""
+    # It draws with what is here.
+    from bench.spark import plot as spark
+
     drawn: list[Plot] = []
     for name, title, draw in (
         ("throughput", "Throughput beside the peers", throughput),
         ("latency", "Latency distribution beside the peers", latency),
         ("growth", "Cost with much stored, relative to an empty node", growth),
         ("memory", "Memory under a steady load", memory),
+        ("spark", "Rows a second from and into topics, beside Spark's own Parquet", spark.draw),
     ):
         path = directory / f"{name}.svg"
         if draw(path, results):
@@ -123,7 +127,7 @@ def throughput(path: Path, results: Results) -> bool:
             axis.set_title(title)
             axis.set_xlabel("messages a second, end to end")
             axis.xaxis.set_major_locator(MaxNLocator(5))
-            axis.xaxis.set_major_formatter(lambda value, _: _short(value))
+            axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
             axis.grid(axis="x")
             axis.set_axisbelow(True)
             axis.tick_params(axis="y", length=0)
@@ -133,9 +137,9 @@ def throughput(path: Path, results: Results) -> bool:
 WORKS_BESIDE = (("Messages of 100 B", "wire-batches"), ("Messages of 1 KiB", "wire-1k"))
 
 
-def _short(value: float) -> str:
+def short_number(value: float) -> str:
     """A number for an axis."""
-    return f"{value / 1e6:g} M" if value >= 1e6 else f"{value / 1e3:g} k" if value else "0"
+    return f"{value / 1e6:.3g} M" if value >= 1e6 else f"{value / 1e3:.3g} k" if value else "0"
 
 
 def latency(path: Path, results: Results) -> bool:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
 
@@ -15,14 +16,17 @@ from rich.console import Console
 from bench import whole_run
 from bench.figures import SEALANE
 from bench.process_tree import processor_seconds
+from bench.records import Record
+from bench.report import Results
 from bench.running import Sealane, measure_beside
-from bench.spark import sessions
+from bench.spark import plot, sessions
 from bench.spark.order import SparkOrder, Topic
 from bench.spark.stored import unique_payloads
 from bench.spark.turns import Job, take_turns
 from bench.whole_run import Choice
 from bench.work import Reading
-from tests.unit.bench.planted import Silent, work
+from bench.works import WORKS
+from tests.unit.bench.planted import LATE, Silent, figure, run, work
 
 BURNS = "import sys\nfor _ in range(3_000_000): pass\nprint('burnt', flush=True)\nsys.stdin.read()"
 
@@ -123,5 +127,15 @@ def test_a_work_that_watches_others_by_itself_tells_it_round_by_round(tmp_path: 
     reading = Reading({}, rounds={"rate": [1.0, 2.0]}, foreign=[0.25, 0.5])
     watched = work(measure=lambda path, amounts: reading, rounds_max=1)
     outcome = measure_beside(watched, [Sealane(tmp_path)], rounds=3, quick=False, run="now", watcher=Silent())
-    (figure,) = outcome.figures
-    assert (figure.system, figure.rounds, figure.foreign) == (SEALANE, (1.0, 2.0), (0.25, 0.5))
+    (told,) = outcome.figures
+    assert (told.system, told.rounds, told.foreign) == (SEALANE, (1.0, 2.0), (0.25, 0.5))
+
+
+def test_what_was_measured_is_drawn_and_nothing_of_nothing(tmp_path: Path) -> None:
+    assert not plot.draw(tmp_path / "none.svg", Results(WORKS, {}))
+    parts = [(work, part) for _, bars in plot.PANELS for _, work, part in bars]
+    assert all(part in {each.name for each in WORKS[work].parts} for work, part in parts)
+    record = Record({LATE: run()}, [figure(work, part, SEALANE, (1e6, 2e6, 3e6)) for work, part in parts])
+    assert plot.draw(tmp_path / "spark.svg", Results(WORKS, {"spark": record}))
+    assert ET.parse(tmp_path / "spark.svg").getroot().tag.endswith("svg")
+    assert not (tmp_path / "none.svg").exists()
