@@ -10,6 +10,7 @@ from sealane.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
 
 SPARK_OLDEST = (4, 2)
 """The first Spark whose Python sources can be told how much to read at a time (`latestOffset(start, limit)`)."""
@@ -28,10 +29,19 @@ def register(spark: SparkSession, *, by_value: bool = False) -> SparkSession:
     """
     _check_version(spark)
     _use_this_python(spark)
+    spark.dataSource.register(_data_source(by_value))
+    return spark
+
+
+def _data_source(by_value: bool) -> type[DataSource]:
+    if by_value:
+        from sealane.spark.parcel import parcel
+        from sealane.spark.shipping import shipped
+
+        return shipped(parcel())
     from sealane.spark.data_source import SealaneDataSource
 
-    spark.dataSource.register(SealaneDataSource)
-    return spark
+    return SealaneDataSource
 
 
 def _check_version(spark: SparkSession) -> None:
