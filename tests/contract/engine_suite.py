@@ -142,6 +142,22 @@ class EngineSuite:
         some = await engine.read(ORDERS, 0, bytes_max=25_000)
         assert [each.base for each in some] == [0, 1, 2]
 
+    async def test_a_read_has_no_batch_that_begins_where_it_is_to_stop(self, engine: Engine) -> None:
+        owner = await Owner.of(engine)
+        for number in range(4):
+            await owner.commit(numbered(3, 3 * number))
+
+        async def bases(offset: int, stop: int) -> list[int]:
+            return [each.base for each in await engine.read(ORDERS, offset, bytes_max=BIG, stop=stop)]
+
+        assert await bases(0, 6) == [0, 3]
+        assert await bases(0, 7) == [0, 3, 6]
+        assert await bases(4, 5) == [3]
+        assert await bases(6, 6) == []
+        assert await bases(9, 99) == [9]
+        await engine.trim(ORDERS, messages_before=6)
+        assert await bases(0, 6) == []
+
     async def test_everything_about_a_message_survives(self, engine: Engine) -> None:
         sent = from_payloads(
             [b"x", b"y"], Stamp(1, bytes(16)), limits=Limits(), key=b"k", headers={"a": "b"}, priority=9, expires_us=99

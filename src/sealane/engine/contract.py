@@ -126,11 +126,13 @@ class Engine(Protocol):
         """
         ...
 
-    async def read(self, partition: PartitionKey, offset: int, *, bytes_max: int) -> list[Stored]:
+    async def read(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int, stop: int | None = None
+    ) -> list[Stored]:
         """Durable batches from the one that holds `offset` on, in order, until about `bytes_max` (at least one if any).
 
-        The first may start before `offset`. An offset below the start reads from the start; quarantined batches are
-        absent; at the end the list is empty.
+        The first may start before `offset`; none starts at `stop` or later. An offset below the start reads from the
+        start; quarantined batches are absent; at the end, or when nothing is left before `stop`, the list is empty.
         """
         ...
 

@@ -137,13 +137,17 @@ class MemoryEngine:
             raise StorageFull(self._bytes_used, self._bytes_max, "the memory engine's bytes_max")
         return added
 
-    async def read(self, partition: PartitionKey, offset: int, *, bytes_max: int) -> list[Stored]:
+    async def read(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int, stop: int | None = None
+    ) -> list[Stored]:
         logs = self._partitions.get(partition)
         if logs is None or offset >= logs.end:
             return []
         first = last = logs.find(max(offset, logs.start))
         spent = 0
         while last < len(logs.batches) and (last == first or spent < bytes_max):
+            if stop is not None and logs.batches[last].base >= stop:
+                break
             spent += logs.batches[last].batch.nbytes
             last += 1
         return logs.batches[first:last]

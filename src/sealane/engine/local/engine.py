@@ -290,8 +290,10 @@ class LocalEngine:
         logs = self._partitions.get(partition)
         return logs.tail.find(offset) if logs is not None else None
 
-    async def read(self, partition: PartitionKey, offset: int, *, bytes_max: int) -> list[Stored]:
-        return await self._reads.messages(partition, offset, bytes_max)
+    async def read(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int, stop: int | None = None
+    ) -> list[Stored]:
+        return await self._reads.messages(partition, offset, bytes_max, stop)
 
     async def read_journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
         return await self._reads.journal(partition, offset)

@@ -43,23 +43,27 @@ class Reads:
         self._runner = runner
         self.quarantined = quarantined
 
-    async def messages(self, partition: PartitionKey, offset: int, bytes_max: int) -> list[Stored]:
+    async def messages(
+        self, partition: PartitionKey, offset: int, bytes_max: int, stop: int | None = None
+    ) -> list[Stored]:
         result: list[Stored] = []
         spent = 0
         while (logs := self._partitions.get(partition)) is not None and (not result or spent < bytes_max):
             offset = max(offset, logs.messages.start)
+            if stop is not None and offset >= stop:
+                break
             recent = logs.tail.find(offset)
             if recent is not None:
                 result.append(recent)
                 spent += recent.batch.nbytes
                 offset = recent.stop
                 continue
-            rows = _older_rows(logs, offset, bytes_max - spent)
+            rows = _older_rows(logs, offset, bytes_max - spent, stop)
             if not rows:
                 break
             found = await self._fetch(logs, MESSAGES, rows, read_messages)
             for stored in found:
-                if stored.stop > offset:
+                if stored.stop > offset and (stop is None or stored.base < stop):
                     result.append(_from(offset, stored) if result else stored)
             spent += sum(row.length for row in rows)
             offset = rows[-1].stop
@@ -145,10 +149,12 @@ def _rows_from(logs: PartitionLogs, kind: int, offset: int, bytes_max: int) -> l
     return rows
 
 
-def _older_rows(logs: PartitionLogs, offset: int, bytes_max: int) -> list[Row]:
-    """The rows from `offset` on that have to come from disk: up to the first that memory holds."""
+def _older_rows(logs: PartitionLogs, offset: int, bytes_max: int, stop: int | None) -> list[Row]:
+    """The rows from `offset` on that have to come from disk: up to the first that memory holds, or that is too far."""
     rows = _rows_from(logs, MESSAGES, offset, max(bytes_max, 1))
     for place, row in enumerate(rows):
+        if stop is not None and row.base >= stop:
+            return rows[:place]
         if place and logs.tail.find(row.base) is not None:
             return rows[:place]
     return rows
