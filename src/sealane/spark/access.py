@@ -29,10 +29,10 @@ ACCESS_OPTIONS = frozenset({"url", "profile", "ca", "certificate", "certificateK
 RETRY_SECONDS_DEFAULT = 60.0
 """A node that restarts is back in a few seconds, a machine in a minute."""
 
-CONNECT_SECONDS = 10.0
-"""One attempt to reach the node takes no longer."""
+CONNECT_SECONDS_MAX = 10.0
 REQUEST_SECONDS_MAX = 30.0
-"""One request takes no longer; less, if the job is less patient."""
+ATTEMPT_SECONDS_MIN = 1.0
+"""One attempt to connect, and one request, take as long as the job is patient, within these bounds."""
 BACK_OFF_SECONDS_MIN = 0.1
 BACK_OFF_SECONDS_MAX = 5.0
 """The pause between two attempts doubles from one to the other."""
@@ -145,8 +145,8 @@ def _connect(access: Access) -> SyncLane:
         certificate_key=profile.key,
         key=profile.api_key,
         token=profile.token,
-        timeout=max(1.0, min(access.retry_seconds, REQUEST_SECONDS_MAX)),
-        connect_timeout=CONNECT_SECONDS,
+        timeout=max(ATTEMPT_SECONDS_MIN, min(access.retry_seconds, REQUEST_SECONDS_MAX)),
+        connect_timeout=max(ATTEMPT_SECONDS_MIN, min(access.retry_seconds, CONNECT_SECONDS_MAX)),
         name="spark",
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 
@@ -37,29 +37,53 @@ class Range(msgspec.Struct, frozen=True):
 
 
 def read(access: Access, range: Range, *, fail_on_data_loss: bool = True) -> Iterator[Stored]:
-    """The stored batches of the range, the first and the last of them cut to it.
+    """The stored batches of the range in their order, cut to it.
 
-    A lost connection is made again and goes on where it was. Raises `NodeUnreachable` when that takes too long,
-    `TopicRecreated` if this topic is gone and another has its name, and `DataLoss` for messages that are gone; or
-    else, with `fail_on_data_loss` false, leaves those out with a warning.
+    A lost connection is made again, and reading goes on where it was. Raises `NodeUnreachable` when that takes too
+    long, `TopicRecreated` if the topic was deleted and made again, and `DataLoss` for messages that are gone; with
+    `fail_on_data_loss` false they are left out, with a warning.
     """
+    return cut_to(range, _read_ahead(access, range), fail_on_data_loss=fail_on_data_loss)
+
+
+def cut_to(range: Range, found: Iterable[Stored], *, fail_on_data_loss: bool = True) -> Iterator[Stored]:
+    """Of what was found, in its order, exactly the range. Raises `DataLoss` for what is missing, or warns of it."""
+    position = range.start
+    for base, batch in found:
+        if base > position:
+            _lose(range, position, min(base, range.stop), fail_on_data_loss)
+            position = base
+        stop = min(base + len(batch), range.stop)
+        if position < stop:
+            yield Stored(position, batch.slice(position - base, stop - base))
+            position = stop
+    if position < range.stop:
+        _lose(range, position, range.stop, fail_on_data_loss)
+
+
+def _lose(range: Range, start: int, stop: int, fail_on_data_loss: bool) -> None:
+    if start >= range.stop:
+        return
+    loss = Loss(range.topic, range.partition, start, stop)
+    if fail_on_data_loss:
+        raise DataLoss([loss])
+    log.warning("messages that were to be read are gone", lost=loss)
+
+
+def _read_ahead(access: Access, range: Range) -> Iterator[Stored]:
+    """What the node has of the range, to its end or to that of the log; the next read is under way meanwhile.
+
+    One is enough: Spark takes some twenty milliseconds for what one read brings, and nodes are nearer than that.
+    """
+    if range.start >= range.stop:
+        return
     reader = _Reader(access, range)
     ahead = ThreadPoolExecutor(1, "sealane-read")
     try:
-        position = range.start
-        reading = ahead.submit(reader.read, position) if position < range.stop else None
-        while reading is not None:
-            found = reading.result()
-            stop = found[-1].stop if found else range.stop
-            reading = ahead.submit(reader.read, stop) if stop < range.stop else None
-            for stored in found:
-                if position < stored.base:
-                    _lose(range, position, min(stored.base, range.stop), fail_on_data_loss)
-                if (part := _between(stored, max(position, stored.base), range.stop)) is not None:
-                    yield part
-                position = max(position, stored.stop)
-        if position < range.stop:
-            _lose(range, position, range.stop, fail_on_data_loss)
+        reading: Future[list[Stored]] | None = ahead.submit(reader.read, range.start)
+        while reading is not None and (found := reading.result()):
+            reading = ahead.submit(reader.read, found[-1].stop) if found[-1].stop < range.stop else None
+            yield from found
     finally:
         # Who has enough, as by `limit`, does not wait for a read that nobody needs.
         reader.abandoned.set()
@@ -100,19 +124,3 @@ class _Reader:
         except TopicNotFound:
             return error
         return TopicRecreated(topic, self._range.incarnation, found[0].incarnation)
-
-
-def _between(stored: Stored, start: int, stop: int) -> Stored | None:
-    """The messages from `start` to before `stop`; None if there are none."""
-    base, batch = stored
-    first, last = start - base, min(stop - base, len(batch))
-    if first >= last:
-        return None
-    return Stored(start, batch.slice(first, last))
-
-
-def _lose(range: Range, start: int, stop: int, fail: bool) -> None:
-    loss = Loss(range.topic, range.partition, start, stop)
-    if fail:
-        raise DataLoss([loss])
-    log.warning("messages are gone that were to be read", topic=range.topic, partition=range.partition, offsets=loss)
