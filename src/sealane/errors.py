@@ -232,6 +232,21 @@ class TransactionAborted(SealaneError):
         super().__init__(f"transaction {transaction!r} was not committed: {problem}")
 
 
+class StagedPartLost(SealaneError):
+    """Not all that is to be published is staged: nothing was published. `part` says of what, in hexadecimal; `expected`
+    and `found` how many batches there should be, and are.
+    """
+
+    def __init__(self, part: str, expected: int, found: int) -> None:
+        self.part = part
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"part {part} cannot be published: it should have {expected:,} batches, {found:,} are staged; it was "
+            "dropped, was staged too long ago (staging.keep_seconds), or never came whole; stage it again as a new part"
+        )
+
+
 # --- end-to-end envelopes -------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from sealane.node.consumers import Consumer, Revocation
 from sealane.node.deliveries import Delivery, Part
 from sealane.node.node import Node
-from sealane.node.settings import NodeSettings, TopicSettings
+from sealane.node.settings import NodeSettings, StagingSettings, TopicSettings
 from sealane.node.topic_config import TopicConfig
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "NodeSettings",
     "Part",
     "Revocation",
+    "StagingSettings",
     "TopicConfig",
     "TopicSettings",
 ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sealane.delivery.events import Event, Published
 from sealane.delivery.partition import Publication
 from sealane.engine import Append, Engine
+from sealane.message import Batch, Limits
 from sealane.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ class Staged:
     riding: Sequence[Event]
     """Has taken effect already, and waited for a commit to ride with."""
     visible: int
+    further: Sequence[Append] = ()
+    """What follows `append` in the same log, where one batch would be too large."""
+
+    @property
+    def appends(self) -> Sequence[Append]:
+        return (self.append, *self.further)
 
 
 def stage(owner: PartitionOwner, publication: Publication | None = None, planned: Sequence[Event] = ()) -> Staged:
@@ -45,6 +52,32 @@ def stage(owner: PartitionOwner, publication: Publication | None = None, planned
     return Staged(owner, append, planned, riding, publication.base + len(publication.batch))
 
 
+def stage_cut(owner: PartitionOwner, publication: Publication, planned: Sequence[Event] = ()) -> Staged:
+    """The same for what was put together of many batches: it is stored in several that are within the limits, since
+    every reader has to take a stored batch as a whole.
+    """
+    if publication.batch is None:
+        return stage(owner, publication, planned)
+    first, *others = _cut(publication.batch, owner.settings.limits)
+    share = stage(owner, publication, planned)
+    if not others:
+        return share
+    further, base = [], publication.base + len(first)
+    for batch in others:
+        further.append(owner.append(batch, base, ()))
+        base += len(batch)
+    append = replace(share.append, batch=first)
+    return replace(share, append=append, further=further)
+
+
+def _cut(batch: Batch, limits: Limits) -> list[Batch]:
+    small = len(batch) <= limits.batch_messages_max and batch.nbytes <= limits.batch_bytes_max
+    if small or len(batch) == 1:
+        return [batch]
+    middle = len(batch) // 2
+    return [*_cut(batch.slice(0, middle), limits), *_cut(batch.slice(middle, len(batch)), limits)]
+
+
 def commit_together(engine: Engine, shares: Sequence[Staged]) -> Prompt[None]:
     """Commit all of the shares or none. Nothing has changed if this raises.
 
@@ -54,7 +87,7 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> Prompt[None]:
     try:
         for share in shares:
             share.owner.check()
-        durable = engine.commit([share.append for share in shares])
+        durable = engine.commit([append for share in shares for append in share.appends])
     except BaseException:
         for share in shares:
             share.owner.put_waiting_back(share.riding)
@@ -73,8 +106,9 @@ def commit_together(engine: Engine, shares: Sequence[Staged]) -> Prompt[None]:
             for share in shares:
                 if error is None and not outcome.cancelled():
                     share.owner.committed(share.visible)
-                    if share.append.batch is not None:
-                        share.owner.witness.committed(share.append.batch, share.append.batch_offset, started)
+                    for append in share.appends:
+                        if append.batch is not None:
+                            share.owner.witness.committed(append.batch, append.batch_offset, started)
                 else:
                     share.owner.broke(error, share.riding)
         except Exception as crash:

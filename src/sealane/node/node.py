@@ -47,12 +47,21 @@ from sealane.node.registry import TopicRegistry
 from sealane.node.retention import Retention
 from sealane.node.settings import NodeSettings
 from sealane.node.shredding import Shredding
+from sealane.node.staging import Staging
 from sealane.node.starts import Start, check_start, offset_of
 from sealane.node.supervision import Supervisor
 from sealane.node.surroundings import Surroundings
 from sealane.node.topic_config import TopicConfig
 from sealane.node.topics import Topic
-from sealane.node.transactions import COORDINATOR, TransactionAck, TransactionId, Transactions
+from sealane.node.transactions import (
+    COORDINATOR,
+    TransactionAck,
+    TransactionId,
+    Transactions,
+    check_transaction_id,
+    coordinator_of,
+)
+from sealane.node.transactions import TRANSACTION_ID_CHARS_MAX as TRANSACTION_ID_CHARS_MAX
 
 log = get_log("sealane.node")
 
@@ -86,6 +95,9 @@ class Node:
             self._undertaker.bury,
             self.supervisor,
             self.measures,
+        )
+        self.staging = Staging(
+            self._registry, self._transactions, engine, settings.staging, surroundings.clock, self.supervisor
         )
         self._retention = Retention(self)
         self.shredding = Shredding(self._registry, engine)
@@ -121,6 +133,7 @@ class Node:
         wanted = node.settings.security.audit
         if wanted.enabled or (wanted.enabled is None and (audited or AUDIT_LOG in node.topics)):
             await node.audit.open(wanted.retention_seconds)
+        node.staging.resume()
         node._retention.start()
         node.certificates.start()
         duration_ms = round(1e3 * (node.measures.now() - began))
@@ -130,6 +143,7 @@ class Node:
     async def close(self) -> None:
         """Stop serving, journal what waits, close the engines."""
         await self._retention.close()
+        await self.staging.close()
         await self.certificates.close()
         await self._undertaker.close()
         await self.audit.close()
@@ -206,8 +220,7 @@ class Node:
 
         Acks are (attachment, partition, lease, offsets). `domain` is whose id it is: another one has its own.
         """
-        if not transaction or len(transaction) > TRANSACTION_ID_CHARS_MAX:
-            raise InvalidArgument("transaction", f"an id has 1 to {TRANSACTION_ID_CHARS_MAX} characters")
+        check_transaction_id(transaction)
         topics = [(await self._registry.get_or_create(name), batch) for name, batch in publishes]
         settled = [
             TransactionAck(*attachment.find(partition), lease, offsets)
@@ -216,14 +229,9 @@ class Node:
         durable = all(topic.config.durable for topic, _ in topics) and all(
             ack.owner.engine is self.engine for ack in settled
         )
-        config = TopicConfig(durable=durable, retention_seconds=0)
-        coordinator = await self._registry.ensure(
-            "default", COORDINATOR if durable else f"{COORDINATOR}.memory", config
-        )
+        coordinator = await coordinator_of(self._registry, durable=durable)
         shares = [(owner, part) for topic, batch in topics for owner, _, part in spread(topic, batch)]
-        return await self._transactions.commit(
-            coordinator.owners[0], TransactionId(domain, transaction), shares, settled
-        )
+        return await self._transactions.commit(coordinator, TransactionId(domain, transaction), shares, settled)
 
     async def is_transaction_done(self, transaction: str, *, domain: str = DEFAULT_DOMAIN) -> bool:
         """Whether one under this id has been committed: what a repeated request asks whose leases are over."""
@@ -406,9 +414,4 @@ class Node:
             problem = f"{partition} is not in 0 to {len(topic.owners) - 1}, the partitions of {topic.full_name!r}"
             raise InvalidArgument("partition", problem)
         owner = topic.owners[partition]
-        stored = await owner.engine.read(owner.key, offset, bytes_max=bytes_max)
-        return stored if stop is None else [each for each in stored if each.base < stop]
-
-
-TRANSACTION_ID_CHARS_MAX = 256
-"""An id is remembered by its digest; the limit is for logs and errors."""
+        return await owner.engine.read(owner.key, offset, bytes_max=bytes_max, stop=stop)

@@ -138,15 +138,22 @@ class TopicRegistry:
             raise TopicNotFound(full_name, "create it first, or turn topics.auto_create on")
         return found
 
-    async def get_or_create(self, name: str) -> Topic:
-        """The topic, created now if it does not exist and topics may be created by using them."""
-        domain, bare = split_topic(name)
-        found = self.running.get(f"{domain}/{bare}")
+    def find(self, name: str) -> Topic | None:
+        """The topic; None if it does not exist and using it will create it. Raises if neither can be."""
+        found = self.running.get("/".join(split_topic(name)))
         if found is not None:
             return found
         if not self._settings.topics.auto_create:
             return self.get(name)
-        domain, bare = self._checked(name)
+        self._checked(name)
+        return None
+
+    async def get_or_create(self, name: str) -> Topic:
+        """The topic, created now if it does not exist and topics may be created by using them."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        domain, bare = split_topic(name)
         defaults = self._settings.topics
         config = TopicConfig(
             partitions=defaults.partitions, sealed=defaults.sealed, retention_seconds=defaults.retention_seconds

@@ -38,7 +38,11 @@ class Retention:
             await self.apply()
 
     async def apply(self) -> None:
-        """Look at every topic once."""
+        """Look at every topic once, and at what is staged."""
+        try:
+            await self._node.staging.tidy()
+        except (SealaneError, OSError) as error:
+            log.warning("what was staged too long ago is kept for now", reason=str(error))
         for topic in list(self._node.topics.values()):
             try:
                 await self._trim(topic)

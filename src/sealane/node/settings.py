@@ -31,9 +31,22 @@ class TopicSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StagingSettings:
+    """What is staged, to be published together later."""
+
+    keep_seconds: float = 24 * 3600.0
+    """Parts that nobody has added to, published or dropped for this long are forgotten."""
+
+    def __post_init__(self) -> None:
+        if self.keep_seconds <= 0:
+            raise InvalidArgument("staging.keep_seconds", "must be more than 0: nothing could be published any more")
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSettings:
     limits: Limits = field(default_factory=Limits)
     topics: TopicSettings = field(default_factory=TopicSettings)
+    staging: StagingSettings = field(default_factory=StagingSettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
     ack_flush_seconds: float = 0.005
     """Acks that nobody waits for become durable with the next publish, or after this long."""

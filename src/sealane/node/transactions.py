@@ -17,11 +17,30 @@ from sealane.errors import InvalidArgument, LeaseLost, QueueFull, TransactionAbo
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.message.names import DEFAULT_DOMAIN
-from sealane.node.commits import Staged, commit_together, stage
+from sealane.node.commits import Staged, commit_together, stage, stage_cut
+from sealane.node.locks import Locks
 from sealane.node.owner import PartitionOwner
+from sealane.node.registry import TopicRegistry
+from sealane.node.topic_config import TopicConfig
 
 COORDINATOR = "_transactions"
-"""The topic of a domain whose journal remembers which transactions are done."""
+"""The topic whose journal remembers which transactions are done, those of all domains."""
+TRANSACTION_ID_CHARS_MAX = 256
+"""An id is remembered by its digest; the limit is for logs and errors."""
+
+
+def check_transaction_id(transaction: str) -> None:
+    """Raise `InvalidArgument` if it can be none."""
+    if not transaction or len(transaction) > TRANSACTION_ID_CHARS_MAX:
+        raise InvalidArgument("transaction", f"an id has 1 to {TRANSACTION_ID_CHARS_MAX} characters")
+
+
+async def coordinator_of(registry: TopicRegistry, *, durable: bool) -> PartitionOwner:
+    """Who remembers which transactions are done: of topics that are kept in memory somebody else does."""
+    name = COORDINATOR if durable else f"{COORDINATOR}.memory"
+    topic = await registry.ensure(DEFAULT_DOMAIN, name, TopicConfig(durable=durable, retention_seconds=0))
+    topic.check()
+    return topic.owners[0]
 
 
 class TransactionId(NamedTuple):
@@ -59,6 +78,11 @@ class Transactions:
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, TransactionId], asyncio.Future[None]] = {}
+        self._locks = Locks()
+
+    def alone(self, remembered: str) -> asyncio.Lock:
+        """Held by whoever commits under this id, by the name under which it is remembered: one after the other."""
+        return self._locks(remembered)
 
     async def commit(
         self,
@@ -68,20 +92,40 @@ class Transactions:
         acks: Sequence[TransactionAck],
     ) -> bool:
         """Returns True if it took effect now, False if it had before."""
-        if await self.is_done(coordinator, transaction):
-            return False
+        async with self.alone(transaction.remembered):
+            if await self._has_run(coordinator, transaction):
+                return False
+            await asyncio.shield(self._start(coordinator, transaction, publishes, acks))
+            return True
+
+    def _start(
+        self,
+        coordinator: PartitionOwner,
+        transaction: TransactionId,
+        publishes: Sequence[tuple[PartitionOwner, Batch]],
+        acks: Sequence[TransactionAck],
+    ) -> asyncio.Future[None]:
         running_as = (coordinator.key.domain, transaction)
         shares = self._shares(coordinator, transaction, publishes, acks)
         engine = _one_engine(transaction, shares)
-        staged: list[Staged] = [stage(owner, share.publication, share.events) for owner, share in shares.items()]
+        staged: list[Staged] = [
+            stage(owner, planned=share.events)
+            if share.publication is None
+            else stage_cut(owner, share.publication, share.events)
+            for owner, share in shares.items()
+        ]
         durable = commit_together(engine, staged)
         self._running[running_as] = durable
         durable.add_done_callback(lambda _: self._running.pop(running_as, None))
-        await asyncio.shield(durable)
-        return True
+        return durable
 
     async def is_done(self, coordinator: PartitionOwner, transaction: TransactionId) -> bool:
         """Whether it has been committed, durably; one that is under way is waited for."""
+        async with self.alone(transaction.remembered):
+            return await self._has_run(coordinator, transaction)
+
+    async def _has_run(self, coordinator: PartitionOwner, transaction: TransactionId) -> bool:
+        # One whose caller has gone is under way still, and nobody holds its lock.
         running = self._running.get((coordinator.key.domain, transaction))
         if running is not None:
             await asyncio.shield(running)

@@ -12,7 +12,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from sealane.server.settings import ServerSettings
 
-PLACES = {"node.limits": "limits", "node.topics": "topics", "node.security": "security"}
+PLACES = {
+    "node.limits": "limits",
+    "node.topics": "topics",
+    "node.staging": "staging",
+    "node.security": "security",
+}
 """Groups whose users look for them elsewhere than where the code keeps them."""
 
 FORMER_NAMES = {"storage.max_disk_usage": "storage.disk_bytes_max"}
