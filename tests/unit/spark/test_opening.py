@@ -101,10 +101,8 @@ def test_typed_values_are_read_from_opened_payloads(access: Access, lane: SyncLa
 
 def test_ciphertext_is_never_taken_for_a_value(access: Access, lane: SyncLane) -> None:
     # Any 28 bytes are a value of this schema, and an empty payload has 28 when it is sealed.
-    bytes_28 = '{"type": "fixed", "name": "Bytes28", "size": 28}'
-    anything = values_of(
-        "avro", f'{{"type": "record", "name": "Any", "fields": [{{"name": "x", "type": {bytes_28}}}]}}'
-    )
+    field = {"name": "x", "type": {"type": "fixed", "name": "Bytes28", "size": 28}}
+    anything = values_of("avro", json.dumps({"type": "record", "name": "Anything", "fields": [field]}))
     lane.publish_many("chance", [bytes(28)], seal_for=OURS.public)
     lane.publish_many("chance", [b""], seal_for=THEIRS.public)
     sealed = rows(access, "chance", values=anything)[1]
