@@ -14,7 +14,7 @@ from sealane.spark.options import check_names, read_options, write_options
 URL = {"url": "sealane://127.0.0.1:7070"}
 
 
-def refusal_of_reading(is_stream: bool | None = None, **options: str) -> str:
+def refusal_of_reading(is_stream: bool | None = None, /, **options: str) -> str:
     with pytest.raises(InvalidOption) as refused:
         read_options({**URL, "topic": "orders", **options}, is_stream=is_stream)
     assert refused.value.option in str(refused.value)
@@ -99,11 +99,11 @@ def test_options_of_reading_are_refused_in_writing_and_say_so(option: str) -> No
 
 
 def test_a_stream_has_no_end_and_a_batch_no_triggers() -> None:
-    assert "is for batches" in refusal_of_reading(is_stream=True, endingOffsets="latest")
-    assert "is for batches" in refusal_of_reading(is_stream=True, endingTimestamp="0")
-    assert "is for streams" in refusal_of_reading(is_stream=False, subscription="etl")
-    assert "is for streams" in refusal_of_reading(is_stream=False, maxMessagesPerTrigger="5")
-    assert "'latest' is for streams" in refusal_of_reading(is_stream=False, startingOffsets="latest")
+    assert "is for batches" in refusal_of_reading(True, endingOffsets="latest")
+    assert "is for batches" in refusal_of_reading(True, endingTimestamp="0")
+    assert "is for streams" in refusal_of_reading(False, subscription="etl")
+    assert "is for streams" in refusal_of_reading(False, maxMessagesPerTrigger="5")
+    assert "'latest' is for streams" in refusal_of_reading(False, startingOffsets="latest")
     # Until it is known what it will be, either may be meant.
     assert read_options({**URL, "topic": "a", "subscription": "etl", "endingOffsets": "latest"}).subscription == "etl"
 
