@@ -91,6 +91,18 @@ def test_a_query_begins_where_its_options_say(lane: SyncLane, reader: Reader, to
         reader(topic="nothing-here").initialOffset()
 
 
+def test_a_query_begins_at_one_place_however_often_spark_asks(lane: SyncLane, reader: Reader, topic: str) -> None:
+    lane.create_topic(topic)
+    publish(lane, topic, range(3))
+    latest = reader(startingOffsets="latest")
+    start = latest.initialOffset()
+    publish(lane, topic, [3, 4])
+    end = latest.latestOffset(latest.initialOffset(), EVERYTHING)
+    publish(lane, topic, [5])
+    assert latest.initialOffset() == start
+    assert read(latest, latest.initialOffset(), end) == numbers(3, 4)
+
+
 def test_the_first_message_is_read_and_none_twice_whoever_asks(lane: SyncLane, reader: Reader, topic: str) -> None:
     lane.create_topic(topic)
     first = reader()

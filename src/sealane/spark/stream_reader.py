@@ -40,16 +40,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._registered = Registered(options)
         self._logs: Sequence[TopicLog] | None = None
         """As they were when they were looked at last."""
+        self._initial: OffsetJson | None = None
+        """Where the query begins, once that is known."""
         self._target: Positions | None = None
         """Where a query ends that reads what there is now."""
 
     def initialOffset(self) -> OffsetJson:
         """Where a query begins that has no checkpoint. With a subscription the node keeps what follows."""
-        starting = self._options.starting
-        logs = self._watch.look(at=starting if isinstance(starting, datetime) else None)
-        start = self._watch.checked(beginning(starting, logs), logs)
-        self._registered.begin(start)
-        return to_json(start)
+        if self._initial is None:
+            # Spark asks several times before the first micro-batch is done, and means one place: the end of a log that
+            # grows would be another each time, and what was published in between would be skipped.
+            starting = self._options.starting
+            logs = self._watch.look(at=starting if isinstance(starting, datetime) else None)
+            start = self._watch.checked(beginning(starting, logs), logs)
+            self._registered.begin(start)
+            self._initial = to_json(start)
+        return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
         messages_max = self._options.messages_max
