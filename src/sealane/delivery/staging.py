@@ -160,7 +160,7 @@ class StagedParts:
 
     def dump(self) -> StagedState | None:
         """None if there is nothing to tell, as of nearly every partition."""
-        if not self.parts and not len(self._ended):
+        if not self.parts and not self.decisions and not len(self._ended):
             return None
         return StagedState(
             [(name, part.staged_us, part.batches) for name, part in self.parts.items()],

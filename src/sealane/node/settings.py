@@ -36,8 +36,12 @@ class StagingSettings:
 
     keep_seconds: float = 24 * 3600.0
     """Parts that nobody has added to, published or dropped for this long are forgotten."""
+    step_bytes: int = 32 << 20
+    """About how much of it one commit publishes. More is published in several, one visible after the other."""
 
     def __post_init__(self) -> None:
+        if self.step_bytes < 1:
+            raise InvalidArgument("staging.step_bytes", f"is {self.step_bytes:,}, at least 1")
         if self.keep_seconds <= 0:
             raise InvalidArgument("staging.keep_seconds", "must be more than 0: nothing could be published any more")
 

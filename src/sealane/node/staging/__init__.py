@@ -5,7 +5,7 @@ them, who knows all parts, publishes them under a transaction's id. Until then n
 writers that have failed are never published.
 
 Staged batches are in a system topic of the domain of the topic that they are for, and so under that domain's key. What
-fits into one step (`PUBLISH_STEP_BYTES`) becomes visible in one commit, with the note that the transaction is done.
+fits into one step (`staging.step_bytes`) becomes visible in one commit, with the note that the transaction is done.
 A larger publish takes several: its first step also says, durably, that it is *decided*, and from then on it goes on
 until it is complete, over restarts too, each step in one commit with how far it has come.
 """

@@ -16,7 +16,7 @@ from sealane.node.registry import TopicRegistry
 from sealane.node.staging.gathering import Gathered, check_room, gather
 from sealane.node.staging.logs import StagedLogs
 from sealane.node.staging.orders import Order, done, is_done
-from sealane.node.staging.steps import PUBLISH_STEP_BYTES, Piece, bytes_of, messages_of, next_step
+from sealane.node.staging.steps import Piece, bytes_of, messages_of, next_step
 from sealane.node.topics import Topic
 from sealane.node.transactions import coordinator_of
 
@@ -33,8 +33,11 @@ class Publisher:
     parts.
     """
 
-    def __init__(self, logs: StagedLogs, registry: TopicRegistry, engine: Engine, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, logs: StagedLogs, registry: TopicRegistry, engine: Engine, clock: Callable[[], int], step_bytes: int
+    ) -> None:
         self._logs = logs
+        self._step_bytes = step_bytes
         self._registry = registry
         self._engine = engine
         self._clock = clock
@@ -47,11 +50,11 @@ class Publisher:
         cores = [owner.core for owner in sources]
         for owner in sources:
             await owner.durable(owner.core.end)
-        whole = bytes_of([batch for held in batches.values() for batch in held]) <= PUBLISH_STEP_BYTES
+        whole = bytes_of([batch for held in batches.values() for batch in held]) <= self._step_bytes
         gathered = Gathered()
         events: dict[PartitionOwner, list[Event]] = {}
         for owner, held in batches.items():
-            pieces = next_step(held, 0) if whole or not events else []
+            pieces = next_step(held, 0, bytes_max=self._step_bytes) if whole or not events else []
             await gather(owner, pieces, topics.get, gathered)
             if gathered.damaged is not None:
                 raise self._damaged(order, gathered.damaged)
@@ -73,13 +76,14 @@ class Publisher:
         """Take a publish that is decided to its end, however often a step is refused meanwhile. Raises only if the
         engine has stopped.
         """
-        pause, messages_max = RETRY_SECONDS_MIN, None
+        pause, messages_max, told = RETRY_SECONDS_MIN, None, ""
         while True:
             try:
                 taken = await self._advance(name, messages_max)
                 if taken is None:
                     return
-                pause, messages_max = RETRY_SECONDS_MIN, None if messages_max is None else 2 * messages_max
+                pause, told = RETRY_SECONDS_MIN, ""
+                messages_max = None if messages_max is None else 2 * messages_max
                 continue
             except _NoRoom as full:
                 # Half of it may fit, and then consumers have something to do.
@@ -89,7 +93,9 @@ class Publisher:
                 if self._engine.failure is not None:
                     raise
                 refusal = error
-            log.warning("a publish of what is staged waits", transaction=name[0], reason=str(refusal))
+            if str(refusal) != told:  # Once for as long as it is the same: it may be for days.
+                told = str(refusal)
+                log.warning("a publish of what is staged waits", transaction=name[0], reason=told)
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
 
@@ -157,7 +163,7 @@ class Publisher:
         source = sources[0]
         decision = source.core.staged.decisions[name]
         batches = source.core.staged.batches(decision.parts)
-        pieces = next_step(batches, decision.messages, messages_max=messages_max)
+        pieces = next_step(batches, decision.messages, bytes_max=self._step_bytes, messages_max=messages_max)
         gathered = Gathered()
         await gather(source, pieces, lambda topic: self._still_there(topic, decision.topics), gathered)
         if source.closed or source.core.staged.decisions.get(name) is not decision:

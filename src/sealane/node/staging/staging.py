@@ -51,7 +51,7 @@ class Staging:
         self._clock = clock
         self._supervisor = supervisor
         self._logs = StagedLogs(registry, supervisor)
-        self._publisher = Publisher(self._logs, registry, engine, clock)
+        self._publisher = Publisher(self._logs, registry, engine, clock, settings.step_bytes)
         self._taken: set[bytes] = set()
         """Parts that are being published: they neither grow nor go meanwhile."""
         self._under_way: dict[DecisionName, asyncio.Task[None]] = {}

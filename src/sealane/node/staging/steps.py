@@ -7,10 +7,6 @@ from typing import NamedTuple
 
 from sealane.delivery.staging import StagedBatch
 
-PUBLISH_STEP_BYTES = 32 << 20
-"""About how much staged data one commit publishes. Larger steps show more at once; each is read into memory as a whole,
-and all who publish meanwhile wait for its sync. It is half of a segment of the write-ahead log."""
-
 
 class Piece(NamedTuple):
     """The rows [start, stop) of a staged batch."""
@@ -31,12 +27,12 @@ def messages_of(batches: Sequence[StagedBatch]) -> int:
     return sum(batch.count for batch in batches)
 
 
-def next_step(batches: Sequence[StagedBatch], published: int, *, messages_max: int | None = None) -> list[Piece]:
-    """What follows the first `published` messages, up to a step's size and `messages_max`; at least one message if any
-    is left.
-    """
+def next_step(
+    batches: Sequence[StagedBatch], published: int, *, bytes_max: int, messages_max: int | None = None
+) -> list[Piece]:
+    """What follows the first `published` messages, up to these limits; at least something if anything is left."""
     pieces: list[Piece] = []
-    room_bytes, room = PUBLISH_STEP_BYTES, messages_max
+    room_bytes, room = bytes_max, messages_max
     for batch in batches:
         start = min(published, batch.count)
         published -= start
