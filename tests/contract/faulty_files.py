@@ -68,6 +68,10 @@ class FaultyFile(DiskFile):
         self._raise("read")
         return super().read_at(position, length)
 
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        self._raise("read")
+        return super().read_into(position, buffer)
+
     def zero_fill(self, length: int, *, written: bool = True) -> None:
         self._raise("zero_fill")
         self._check_room(length)

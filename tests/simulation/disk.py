@@ -369,6 +369,11 @@ class SimFile:
         self._check()
         return bytes(self._sectors.cached[position : position + length])
 
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        data = self.read_at(position, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
     def zero_fill(self, length: int, *, written: bool = True) -> None:
         self._check()
         self._disk.zero_fill(self._name, self._sectors, length)

@@ -80,8 +80,8 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
     flags, absent, meta, body_at = _read_head(memoryview(buffer).cast("B"), foreign=limits is not None)
     body = buffer.slice(body_at)
     if limits is None:
-        encoded = None if flags & _ZSTD else body
-        return Batch.of_kept(_read_own(body, absent, flags), meta, absent, exact=True, encoded=encoded)
+        records, encoded = _read_own(body, absent, flags)
+        return Batch.of_kept(records, meta, absent, exact=True, encoded=encoded)
     if flags & _ZSTD:
         raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
     if absent == ALL_OPTIONAL and body.address % 8 == 0:
@@ -145,11 +145,12 @@ def _read_head(view: memoryview, *, foreign: bool) -> tuple[int, int, BatchMeta,
     return flags, absent, meta, body_at
 
 
-def _read_own(body: pa.Buffer, absent: int, flags: int) -> pa.RecordBatch:
+def _read_own(body: pa.Buffer, absent: int, flags: int) -> tuple[pa.RecordBatch, pa.Buffer]:
+    """The columns, and the message that they are in, as it is without compression."""
     try:
         if flags & _ZSTD:
             body = pa.decompress(body.slice(_SIZE.size), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
-        return pa.ipc.read_record_batch(body, kept_schema(absent))
+        return pa.ipc.read_record_batch(body, kept_schema(absent)), body
     except (*_ARROW_ERRORS, struct.error) as error:
         raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}") from None
 

@@ -29,6 +29,18 @@ def test_what_is_written_at_a_position_is_read_there(files: DiskFiles) -> None:
     file.close()
 
 
+def test_a_buffer_is_filled_as_far_as_the_file_goes(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    file.write_at(0, [b"hello world"])
+    buffer = bytearray(8)
+    assert file.read_into(2, memoryview(buffer)) == 8
+    assert buffer == b"llo worl"
+    assert file.read_into(6, memoryview(buffer)) == 5
+    assert buffer == b"worldorl"
+    assert file.read_into(11, memoryview(buffer)) == 0
+    file.close()
+
+
 def test_more_buffers_than_one_call_takes_are_written_all(files: DiskFiles) -> None:
     file = files.open("a", create=True)
     parts = [b"%06d" % number for number in range(5_000)]

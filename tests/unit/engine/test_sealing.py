@@ -36,6 +36,23 @@ def test_what_was_sealed_opens_to_the_same_bytes(plain, associated):
     assert SEALER.open("sales", memoryview(b"xx" + bytes(sealed))[2:], associated) == plain
 
 
+@given(st.binary(max_size=2000), st.binary(max_size=60))
+def test_what_was_sealed_opens_in_its_own_memory(plain, associated):
+    sealed = memoryview(bytearray(SEALER.seal("sales", plain, associated)))
+    opened = SEALER.open_in_place("sales", sealed, associated)
+    assert opened == plain
+    assert opened.readonly
+    assert opened.obj is sealed.obj
+
+
+def test_what_does_not_open_in_place_is_corrupt():
+    sealed = memoryview(bytearray(SEALER.seal("sales", b"x" * 100, b"here")))
+    with pytest.raises(CorruptData, match="authentication tag"):
+        SEALER.open_in_place("sales", sealed, b"there")
+    with pytest.raises(CorruptData, match="too short"):
+        SEALER.open_in_place("sales", sealed[: OVERHEAD_BYTES - 1], b"here")
+
+
 def test_a_memoryview_can_be_sealed():
     assert SEALER.open("sales", SEALER.seal("sales", memoryview(b"abc"), b""), b"") == b"abc"
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sealane.engine.contract import PartitionKey, Stored
 from sealane.engine.local import record
-from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED
+from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED, Bytes
 from sealane.errors import CorruptData, InvalidBatch
 from sealane.message import SCHEMA, Batch, BatchMeta, decode
 from sealane.security.at_rest.sealing import Sealer
@@ -34,9 +34,12 @@ _decode_meta = msgspec.msgpack.Decoder(BatchMeta).decode
 
 
 def open_messages(
-    raw: bytes, *, partition: PartitionKey, base: int, count: int, flags: int, sealer: Sealer | None
+    raw: Bytes, *, partition: PartitionKey, base: int, count: int, flags: int, sealer: Sealer | None
 ) -> list[Stored]:
-    """The batches of one stored entry whose checksum was found right. `CorruptData`, `KeyUnavailable` otherwise."""
+    """The batches of one stored entry whose checksum was found right. `CorruptData`, `KeyUnavailable` otherwise.
+
+    Memory that may be written to is the batches' own from here on.
+    """
     try:
         if flags & ARROW:
             batches = [_open_arrow(raw)]
@@ -56,7 +59,7 @@ def open_messages(
 
 
 def open_journal(
-    raw: bytes, *, partition: PartitionKey, base: int, count: int, flags: int, sealer: Sealer | None
+    raw: Bytes, *, partition: PartitionKey, base: int, count: int, flags: int, sealer: Sealer | None
 ) -> list[tuple[int, bytes]]:
     """The journal entries of one stored entry, each with its number."""
     try:
@@ -75,22 +78,27 @@ def zip_body(plain: bytes) -> bytes:
 
 
 def _open_body(
-    raw: bytes, partition: PartitionKey, kind: int, base: int, count: int, flags: int, sealer: Sealer | None
-) -> bytes | pa.Buffer:
-    plain: bytes | pa.Buffer = raw
+    raw: Bytes, partition: PartitionKey, kind: int, base: int, count: int, flags: int, sealer: Sealer | None
+) -> Bytes | pa.Buffer:
+    plain: Bytes | pa.Buffer = raw
     if flags & SEALED:
         if sealer is None:
             raise CorruptData("a sealed entry cannot be read without its key")
-        plain = sealer.open(partition.domain, raw, record.associated(partition, kind, base, count))
+        place = record.associated(partition, kind, base, count)
+        if isinstance(raw, memoryview) and not raw.readonly:
+            plain = sealer.open_in_place(partition.domain, raw, place)
+        else:
+            plain = sealer.open(partition.domain, raw, place)
     if flags & ZIPPED:
         (length,) = _LENGTH.unpack_from(plain)
         plain = pa.decompress(memoryview(plain)[_LENGTH.size :], decompressed_size=length, codec="zstd")
     return plain
 
 
-def _open_arrow(raw: bytes) -> Batch:
+def _open_arrow(raw: Bytes) -> Batch:
     # Only a stream reader gives a batch's own metadata, and a stream begins with its schema.
-    with pa.ipc.open_stream(pa.py_buffer(_SCHEMA_MESSAGE + raw)) as stream:
+    with pa.ipc.open_stream(pa.py_buffer(b"".join((_SCHEMA_MESSAGE, raw)))) as stream:
         records, metadata = stream.read_next_batch_with_custom_metadata()
     packed = metadata.get(META_FIELD) if metadata is not None else None
-    return Batch(records) if packed is None else Batch(records, _decode_meta(packed))
+    # What was read of a message of its own shares memory with no other: it is sent on without a copy.
+    return Batch(records, exact=True) if packed is None else Batch(records, _decode_meta(packed), exact=True)

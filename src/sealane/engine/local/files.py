@@ -33,6 +33,10 @@ class File(Protocol):
         """Up to `length` bytes; fewer at the end of the file."""
         ...
 
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from `position` on; how many bytes there were, fewer at the end of the file."""
+        ...
+
     def zero_fill(self, length: int, *, written: bool = True) -> None:
         """Make the file at least `length` long; it reads as zeros and its space is taken.
 
@@ -141,6 +145,15 @@ class DiskFile:
             parts.append(data)
             done += len(data)
         return b"".join(parts)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        done = 0
+        while done < len(buffer):
+            count = os.preadv(self._descriptor, [buffer[done : done + _READ_CHUNK_BYTES]], position + done)
+            if not count:
+                break
+            done += count
+        return done
 
     def zero_fill(self, length: int, *, written: bool = True) -> None:
         start = self.size

@@ -6,13 +6,18 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+import pyarrow as pa
+
 from sealane.engine.contract import PartitionKey, Stored
 from sealane.engine.local import record
 from sealane.engine.local.compacted import open_journal, open_messages
 from sealane.engine.local.files import File, Files
 from sealane.engine.local.index import Row
 from sealane.errors import CorruptData
-from sealane.security.at_rest.sealing import Sealer
+from sealane.security.at_rest.sealing import PREFIX_BYTES, Sealer
+
+_ALIGNMENT = 64
+"""Where Arrow likes its buffers to begin, and where its pool puts them."""
 
 
 class Sources:
@@ -130,8 +135,14 @@ def read_journal(sources: Sources, sealer: Sealer, partition: PartitionKey, row:
     )
 
 
-def _checked(sources: Sources, row: Row) -> bytes:
-    raw = sources.file(row.file).read_at(row.position, row.length)
-    if len(raw) != row.length or record.checksum(raw) != row.checksum:
+def _checked(sources: Sources, row: Row) -> memoryview:
+    """What is stored, in memory of its own: whoever opens it may do so in place.
+
+    Arrow's pool gives out again what it has had before; memory that is new to the process takes longer to get than to
+    fill. What is sealed lies so that what was sealed begins at a multiple of 64.
+    """
+    lead = -PREFIX_BYTES % _ALIGNMENT if row.flags & record.SEALED else 0
+    raw = memoryview(pa.allocate_buffer(lead + row.length)).cast("B")[lead:]
+    if sources.file(row.file).read_into(row.position, raw) != row.length or record.checksum(raw) != row.checksum:
         raise CorruptData("the checksum does not match")
     return raw
