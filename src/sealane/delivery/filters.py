@@ -60,9 +60,10 @@ _IN_TYPES = {"text": pa.utf8(), "bytes": pa.binary(), "number": pa.int64(), "tim
 _BIGINT = r"\A-?[0-9]{1,18}\z"
 _DOUBLE = r"\A[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?\z"
 # Arrow takes tens of microseconds to make a scalar of a Python value: these and a filter's literals are made once.
-_UNKNOWN = pa.scalar(None, pa.bool_())
-_NO = pa.scalar(False, pa.bool_())
-_NO_TEXT = pa.scalar(None, pa.utf8())
+# They are taken out of arrays: for the first scalar that it makes itself Arrow loads pandas, if there is one.
+_UNKNOWN = pa.nulls(1, pa.bool_())[0]
+_NO = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")], 0)[0]
+_NO_TEXT = pa.nulls(1, pa.utf8())[0]
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _INT64_MAX = 2**63 - 1

@@ -18,12 +18,19 @@ _GROWN_MIN = 4096
 
 _types: list[pa.DataType] = [SCHEMA.field(place).type for place in range(COLUMNS)]
 _nulls: dict[int, pa.Array] = {}
-_priorities: list[pa.Array] = [pa.array(np.full(_GROWN_MIN, PRIORITY_DEFAULT, dtype=np.int8))]
 
 
 def _grown(length: int) -> int:
     """The next power of two: a cached array is replaced a few times in a process's life, not at every new length."""
     return max(_GROWN_MIN, 1 << (length - 1).bit_length())
+
+
+def _all_default(length: int) -> pa.Array:
+    # Arrow loads pandas, if there is one, for the first array that it makes of another library's: not of bytes.
+    return pa.Array.from_buffers(pa.int8(), length, [None, pa.py_buffer(bytes([PRIORITY_DEFAULT]) * length)], 0)
+
+
+_priorities: list[pa.Array] = [_all_default(_GROWN_MIN)]
 
 
 @lru_cache(maxsize=_LENGTHS_CACHED)
@@ -39,7 +46,7 @@ def null_column(place: int, length: int) -> pa.Array:
 def default_priorities(length: int) -> pa.Array:
     """A priority column with nothing but the default, as a slice of a shared array."""
     if len(_priorities[0]) < length:
-        _priorities[0] = pa.array(np.full(_grown(length), PRIORITY_DEFAULT, dtype=np.int8))
+        _priorities[0] = _all_default(_grown(length))
     return _priorities[0].slice(0, length)
 
 
