@@ -13,6 +13,7 @@ from typing import Any
 
 from sealane.client import Lane
 from sealane.errors import Forbidden, SealaneError
+from sealane.message import BatchMeta, Limits, Stamp, from_payloads
 from sealane.security.principals import Action
 from sealane.wire import messages as wire
 from tests.access.people import OWN, Person
@@ -71,6 +72,29 @@ async def _transact(lane: Lane, domain: str) -> None:
         await transaction.publish(f"{domain}/t", b"x")
 
 
+def part_of(domain: str, purpose: str) -> bytes:
+    """The name of a part that is staged for the domain's topic."""
+    return f"{domain}-{purpose}".encode().ljust(16, b".")
+
+
+async def stage(lane: Lane, domain: str, purpose: str) -> None:
+    batch = from_payloads([b"x"], Stamp(1, bytes(16)), limits=Limits())
+    await lane.stage(f"{domain}/t", batch.with_meta(BatchMeta(producer=part_of(domain, purpose), sequence=0)))
+
+
+async def _publish_staged(lane: Lane, domain: str) -> None:
+    await lane.publish_staged(f"staged-{domain}", [(part_of(domain, "publish"), 1)])
+
+
+async def _drop_staged(lane: Lane, domain: str) -> None:
+    await lane.drop_staged([part_of(domain, "drop")])
+
+
+async def _finds_log(lane: Lane, domain: str) -> bool:
+    found = [log.name for log in await lane.logs(f"{domain}/t*")]
+    return [log.name for log in await lane.logs(f"{domain}/t")] == [f"{domain}/t"] and f"{domain}/t" in found
+
+
 async def _consume(lane: Lane, domain: str) -> None:
     async for message in lane.consume(f"{domain}/t", "watching", mode="broadcast"):
         await message.ack(confirm=True)
@@ -96,8 +120,15 @@ COMMANDS: dict[str, Row] = {
     "publish": Row(needs("publish"), lambda lane, domain: lane.publish(f"{domain}/t", b"x"), (wire.Publish,)),
     "publish_to_exchange": Row(needs("publish"), _publish_to, (wire.PublishTo,)),
     "transact": Row(needs("publish"), _transact, (wire.Transact,)),
+    "stage": Row(needs("publish"), lambda lane, domain: stage(lane, domain, "stage"), (wire.Stage,)),
+    "publish_staged": Row(needs("publish"), _publish_staged, (wire.PublishStaged,)),
+    "drop_staged": Row(needs("publish"), _drop_staged, (wire.DropStaged,)),
     "attach": Row(needs("consume"), _consume, (wire.Attach, wire.Ack, wire.Nack, wire.Extend, wire.Detach)),
     "browse": Row(needs("consume"), lambda lane, domain: lane.browse(f"{domain}/t", 0, 0), (wire.Browse,)),
+    "logs": Row(needs("consume"), _finds_log, (wire.DescribeLogs,)),
+    "advance": Row(
+        needs("consume"), lambda lane, domain: lane.advance(f"{domain}/t", "reader", {0: 1}), (wire.Advance,)
+    ),
     "create_topic": Row(_MANAGE, lambda lane, domain: lane.create_topic(f"{domain}/t-new"), (wire.CreateTopic,)),
     "configure_topic": Row(
         _MANAGE, lambda lane, domain: lane.configure_topic(f"{domain}/t", messages_max=1_000), (wire.ConfigureTopic,)

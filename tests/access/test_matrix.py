@@ -16,7 +16,7 @@ from sealane.node.administration import COMMANDS as ADMINISTRATION
 from sealane.node.session import Session
 from sealane.security.settings import AuditSettings, SecuritySettings
 from sealane.wire.messages import Request
-from tests.access.commands import COMMANDS, administration, is_allowed
+from tests.access.commands import COMMANDS, administration, is_allowed, stage
 from tests.access.doors import DOORS, Guests
 from tests.access.people import FOREIGN, OWN, PEOPLE
 from tests.native_node import NativeNode, native_node
@@ -37,6 +37,8 @@ async def arrange(lane: Lane) -> None:
         await lane.create_topic(f"{domain}/t.s.dead")
         await lane.declare_exchange(f"{domain}/t-exchange")
         await lane.bind(f"{domain}/t-exchange", f"{domain}/t", "key")
+        for purpose in ("publish", "drop"):
+            await stage(lane, domain, purpose)
 
 
 @asynccontextmanager
@@ -79,6 +81,7 @@ async def test_whoever_has_no_grant_cannot_tell_what_is_there_from_what_is_not(d
         for name, row in COMMANDS.items():
             assert not await is_allowed(row.asked(lane, "no-such-domain")), name
         assert await lane.topics() == []
+        assert await lane.logs("*/*") == []
         assert await lane.exchanges() == {}
 
 

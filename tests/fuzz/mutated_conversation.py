@@ -8,12 +8,17 @@ from typing import Any, get_args
 import msgspec
 
 from sealane.delivery.config import SubscriptionConfig
+from sealane.message import BatchMeta, Limits, Stamp, encode, from_payloads
 from sealane.wire import messages as wire
 from sealane.wire.connection import Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.frames import frame, new_scratch
 from tests.fuzz.mutation import SEEDS, mutate
 
+PART = bytes(range(16))
+STAGED = encode(
+    from_payloads([b"x"], Stamp(1, bytes(16)), limits=Limits()).with_meta(BatchMeta(producer=PART, sequence=0))
+)
 LEASE = wire.LeaseRuns(0, 1, [0, 5, 7, 9])
 FRAME_BYTES_MAX = 1 << 20
 _SCRATCH = new_scratch()
@@ -51,6 +56,12 @@ CONVERSATION: tuple[bytes, ...] = (
     _said(wire.ListExchanges(17)),
     _said(wire.Transact(18, "t", [("orders", len(SEEDS[0])), ("more", len(SEEDS[1]))], []), SEEDS[0], SEEDS[1]),
     _said(wire.Browse(19, "orders", 0, 0, 4096)),
+    _said(wire.Browse(25, "orders", 0, 0, 4096, None, 3)),
+    _said(wire.DescribeLogs(26, ["orders", "o*", "*/*"], 1_000_000)),
+    _said(wire.Advance(27, "orders", "workers", {0: 1})),
+    _said(wire.Stage(28, "orders"), STAGED),
+    _said(wire.PublishStaged(29, "writer", [(PART, 1)], 7)),
+    _said(wire.DropStaged(30, [PART])),
     _said(wire.Redrive(20, "orders", "workers", "a = 1", True, 5.0, 10)),
     _said(wire.Unbind(21, "events", "orders", "a.#")),
     _said(wire.Unsubscribe(22, "orders", "workers")),

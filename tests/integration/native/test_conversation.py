@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from sealane.delivery.config import Retry
-from sealane.message import Limits, Row, Stamp, encode, from_rows
+from sealane.message import BatchMeta, Limits, Row, Stamp, encode, from_payloads, from_rows
 from sealane.message.codec import FRAMING_BYTES_MAX
 from sealane.node import NodeSettings
 from sealane.wire import messages as wire
@@ -225,6 +225,65 @@ async def test_the_raw_log_is_read_a_piece_at_a_time(running: Running) -> None:
             read += payloads_of(browsed, body)
             offset = browsed.parts[-1][0] + browsed.parts[-1][1]
         assert [payload[:1] for payload in read] == [b"%d" % number for number in range(5) for _ in range(10)]
+
+
+async def test_a_reader_hears_what_there_is_and_says_how_far_it_has_come(running: Running) -> None:
+    async with await Peer.enter(running.address) as peer:
+        for number in range(3):
+            await peer.publish("orders", b"%d" % number, b"more")
+        ((name, incarnation, partitions),) = await peer.ask(wire.DescribeLogs, ["orders", "ord*"])
+        assert (name, partitions) == ("default/orders", [[0, 0, 6, None]])
+        browsed, body = await peer.ask_with_body(wire.Browse, "orders", 0, 2, 1 << 20, incarnation, 3)
+        assert payloads_of(browsed, body) == [b"1", b"more"]
+        assert isinstance(await peer.ask(wire.Advance, "orders", "reader", {0: 4}), wire.Done)
+        (shown,) = (await peer.ask(wire.DescribeTopic, "orders"))["subscriptions"]
+        assert (shown["depth"], shown["positions"]) == (2, {0: 4})
+
+
+async def test_a_reader_is_told_where_a_moment_is(running: Running) -> None:
+    async with await Peer.enter(running.address) as peer:
+        await peer.publish("orders", b"a")
+        for at_us, at in ((STAMP.created_us, 0), (STAMP.created_us + 1, 1)):
+            ((_, _, partitions),) = await peer.ask(wire.DescribeLogs, ["orders"], at_us)
+            assert partitions == [[0, 0, 1, at]]
+
+
+async def test_a_reader_of_a_topic_that_was_made_again_is_told_so(running: Running) -> None:
+    async with await Peer.enter(running.address) as peer:
+        await peer.publish("orders", b"old")
+        ((_, before, _),) = await peer.ask(wire.DescribeLogs, ["orders"])
+        await peer.ask(wire.DeleteTopic, "orders")
+        await peer.publish("orders", b"new")
+        ((_, now, _),) = await peer.ask(wire.DescribeLogs, ["orders"])
+        refused = await peer.ask(wire.Browse, "orders", 0, 0, 1 << 20, before)
+        assert refused.code == "topic-not-found"
+        assert f"{before} was asked for, this one is {now}" in refused.text
+        browsed, body = await peer.ask_with_body(wire.Browse, "orders", 0, 0, 1 << 20, now)
+        assert payloads_of(browsed, body) == [b"new"]
+
+
+async def test_what_is_staged_is_seen_when_it_is_published_and_once(running: Running) -> None:
+    part = bytes(range(16))
+
+    def staged(sequence: int) -> bytes:
+        batch = from_payloads([b"%d" % sequence], STAMP, limits=Limits())
+        return encode(batch.with_meta(BatchMeta(producer=part, sequence=sequence)))
+
+    async def seen(peer: Peer) -> list[bytes]:
+        return payloads_of(*await peer.ask_with_body(wire.Browse, "orders", 0, 0))
+
+    async with await Peer.enter(running.address) as peer:
+        await peer.ask(wire.CreateTopic, "orders", {})
+        for sequence in (0, 1, 1):
+            answer = await peer.ask(wire.Stage, "orders", body=staged(sequence))
+            assert isinstance(answer, wire.Done), answer
+        assert await seen(peer) == []
+        assert await peer.ask(wire.PublishStaged, "writer", [(part, 2)], 7) is True
+        assert await seen(peer) == [b"0", b"1"]
+        assert await peer.ask(wire.PublishStaged, "writer", [(part, 2)], 7) is False
+        other = await peer.ask(wire.DropStaged, [part, b"unknown"])
+        assert isinstance(other, wire.Done), other
+        assert await seen(peer) == [b"0", b"1"]
 
 
 async def test_a_lease_too_large_for_one_frame_comes_in_several(no_stray_errors: None) -> None:

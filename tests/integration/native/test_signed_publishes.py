@@ -12,16 +12,18 @@ import pytest
 
 import sealane
 from sealane.client.remote.credentials import ApiKey
+from sealane.message import BatchMeta, Limits, encode, from_payloads
 from sealane.node.session import Session
 from sealane.node.surroundings import of_this_machine
 from sealane.security.principals import ADMIN
 from sealane.wire import messages as wire
 from sealane.wire.signing import Signer
 from tests.integration.native.conftest import eventually
-from tests.integration.native.peer import Peer, batch_of
+from tests.integration.native.peer import STAMP, Peer, batch_of
 from tests.native_node import NativeNode, native_node
 
 BATCH = batch_of(b"one")
+STAGED = from_payloads([b"one"], STAMP, limits=Limits()).with_meta(BatchMeta(producer=bytes(16), sequence=0))
 SURROUNDINGS = of_this_machine()
 
 
@@ -85,7 +87,9 @@ async def test_everything_that_carries_batches_is_signed_by_a_lane_and_taken(nod
         async with lane.transaction("t1") as transaction:
             await transaction.publish("orders", b"t")
         await lane.publish("orders", b"x" * 900_000)
-    assert await stored(node) == 500 + 100 + 100 + 1 + 1 + 1
+        await lane.stage("orders", STAGED)
+        assert await lane.publish_staged("t2", [(bytes(16), 1)])
+    assert await stored(node) == 500 + 100 + 100 + 1 + 1 + 1 + 1
 
 
 async def test_a_request_that_is_too_large_to_send_leaves_no_gap_behind_it(node: NativeNode, key: str) -> None:
@@ -152,6 +156,12 @@ async def test_a_tampered_signature_is_refused(node: NativeNode, key: str, place
     assert await stored(node) == 0
 
 
+async def test_an_unsigned_stage_is_refused_and_ends_the_connection(node: NativeNode, key: str) -> None:
+    peer, _ = await entered(node, key)
+    peer.say(wire.Stage(1, "orders"), encode(STAGED))
+    await expect_cut_off(peer, "it has none")
+
+
 async def test_a_tampered_batch_is_refused(node: NativeNode, key: str) -> None:
     peer, signer = await entered(node, key)
     request = wire.Publish(1, "orders")
@@ -166,6 +176,7 @@ REQUESTS = [
     (wire.Publish(1, "orders"), {"after": 7}),
     (wire.PublishTo(1, "events", "a"), {"exchange": "other"}),
     (wire.PublishTo(1, "events", "a"), {"routing_key": "b"}),
+    (wire.Stage(1, "orders"), {"topic": "other"}),
     (wire.Transact(1, "t", [("orders", len(BATCH))], []), {"transaction": "u"}),
     (wire.Transact(1, "t", [("orders", len(BATCH))], []), {"publishes": [("other", len(BATCH))]}),
     (wire.Transact(1, "t", [("orders", len(BATCH))], []), {"acks": [("me", wire.LeaseRuns(0, 1))]}),
