@@ -12,14 +12,12 @@ from sealane.spark.errors import InvalidOption
 from sealane.spark.values.spark_type import (
     DECIMAL_DEFAULT,
     KNOWN_TYPES,
+    check_nesting,
     decimal_type,
     refused,
     simple_type,
     struct_type,
 )
-
-NESTING_MAX = 32
-"""Types within types of one schema: more than anybody writes, and far from what parsing can bear."""
 
 _ALIASES = {
     "bool": "boolean",
@@ -72,8 +70,8 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._tokens: list[_Token] = []
-        place = 0
-        while text[place:].strip():
+        place, end = 0, len(text.rstrip())
+        while place < end:
             found = _TOKEN.match(text, place)
             if found is None:
                 left = text[place:].lstrip()
@@ -123,8 +121,7 @@ class _Reader:
         return name, type
 
     def type(self, depth: int) -> pa.DataType:
-        if depth > NESTING_MAX:
-            raise refused(f"it has types within types {depth} deep, at most {NESTING_MAX} are read")
+        check_nesting(depth)
         token = self._tokens[self._next]
         if token.kind != "word":
             raise self._unexpected("a type")

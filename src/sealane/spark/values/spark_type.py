@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from sealane.spark.errors import InvalidOption
 
-DECIMAL_PRECISION_MAX = 38
-"""What Spark and 128 bits can hold."""
+NESTING_MAX = 32
+"""Types within types of one schema: more than anybody writes, and far from what recursion can bear."""
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 DECIMAL_DEFAULT = pa.decimal128(10, 0)
+_DECIMAL_DIGITS = 38
 
 _BY_NAME: dict[str, pa.DataType] = {
     "void": pa.null(),
@@ -49,10 +50,16 @@ def simple_type(name: str) -> pa.DataType | None:
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
     """A decimal as Spark allows it. Raises `InvalidOption`."""
-    if not (1 <= precision <= DECIMAL_PRECISION_MAX and 0 <= scale <= precision):
-        allowed = f"the precision is 1 to {DECIMAL_PRECISION_MAX}, the scale 0 to the precision"
+    if not (1 <= precision <= _DECIMAL_DIGITS and 0 <= scale <= precision):
+        allowed = f"the precision is 1 to {_DECIMAL_DIGITS}, the scale 0 to the precision"
         raise refused(f"decimal({precision},{scale}) cannot be: {allowed}")
     return pa.decimal128(precision, scale)
+
+
+def check_nesting(depth: int) -> None:
+    """Raises `InvalidOption` for a type that is within too many others."""
+    if depth > NESTING_MAX:
+        raise refused(f"types are within types {depth} deep or more, at most {NESTING_MAX} are read")
 
 
 def struct_type(fields: list[tuple[str, pa.DataType]]) -> pa.StructType:
@@ -78,10 +85,7 @@ def type_of_spark_json(text: str) -> pa.DataType:
         written = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise refused(f"it begins as Spark's JSON form of a type, but is no JSON: {error}") from None
-    try:
-        return _arrow_of(written)
-    except RecursionError:
-        raise refused("it is nested too deeply") from None
+    return _arrow_of(written, 0)
 
 
 def _spark_of(type: pa.DataType) -> Any:
@@ -100,16 +104,17 @@ def _spark_of(type: pa.DataType) -> Any:
     return _NAMES[type]
 
 
-def _arrow_of(written: Any) -> pa.DataType:
+def _arrow_of(written: Any, depth: int) -> pa.DataType:
+    check_nesting(depth)
     match written:
         case str():
             return _simple(written)
         case {"type": "struct", "fields": list(fields)}:
-            return struct_type([_field(field) for field in fields])
+            return struct_type([_field(field, depth + 1) for field in fields])
         case {"type": "array", "elementType": element}:
-            return pa.list_(_arrow_of(element))
+            return pa.list_(_arrow_of(element, depth + 1))
         case {"type": "map", "keyType": key, "valueType": value}:
-            return pa.map_(_arrow_of(key), _arrow_of(value))
+            return pa.map_(_arrow_of(key, depth + 1), _arrow_of(value, depth + 1))
     raise refused(f"{_shown(written)} is no type that can be read; {KNOWN_TYPES}")
 
 
@@ -124,10 +129,10 @@ def _simple(name: str) -> pa.DataType:
     return type
 
 
-def _field(written: Any) -> tuple[str, pa.DataType]:
+def _field(written: Any, depth: int) -> tuple[str, pa.DataType]:
     match written:
         case {"name": str(name), "type": type}:
-            return name, _arrow_of(type)
+            return name, _arrow_of(type, depth)
     raise refused(f"a field has a name and a type, which {_shown(written)} does not")
 
 

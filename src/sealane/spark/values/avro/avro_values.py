@@ -43,10 +43,9 @@ class AvroValues:
             is_sound &= payloads.is_valid().to_numpy(zero_copy_only=False)
         if is_sound.all():
             return record, pa.nulls(len(payloads), payloads.type)
-        is_corrupt = pa.array(~is_sound)
-        columns = [record.field(place) for place in range(record.type.num_fields)]
-        value = pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=is_corrupt)
-        return value, pc.if_else(is_corrupt, payloads, pa.scalar(None, payloads.type))
+        # Of a corrupt row no field stays behind either: some were read from the payload after it.
+        value = record.take(pa.array(np.arange(len(payloads)), mask=~is_sound))
+        return value, pc.if_else(pa.array(is_sound), pa.scalar(None, payloads.type), payloads)
 
     def _skip_headers(self, cursor: Cursor) -> None:
         """A bare value may begin with the mark as well, but hardly with the fingerprint behind it."""

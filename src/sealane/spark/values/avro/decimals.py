@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sealane.spark.values.avro.cursor import Bools, Cursor, Int64s, UInt64s
+from sealane.spark.values.avro.walking import after_span
 
 WIDTH_BYTES = 16
 """Of a decimal of 38 digits; a longer one is refused, even if it begins with nothing but its sign."""
@@ -47,6 +48,9 @@ class Decimal:
         words[:, 0] = np.where(fits, low, 0)
         words[:, 1] = np.where(fits, high, 0).view(np.uint64)
         return pa.Array.from_buffers(self.arrow_type, len(cursor), [None, pa.py_buffer(words)])
+
+    def walk(self, data: bytes, at: int) -> int:
+        return after_span(data, at) if self.fixed_bytes is None else at + self.fixed_bytes
 
 
 def _words(cursor: Cursor, stops: Int64s, lengths: Int64s) -> tuple[Int64s, UInt64s]:

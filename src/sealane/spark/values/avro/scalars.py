@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sealane.spark.values.avro.cursor import Cursor, Int64s
+from sealane.spark.values.avro.walking import after_number, after_span
 from sealane.spark.values.spark_type import TIMESTAMP, TIMESTAMP_NTZ
 
 _INT_LEAST, _INT_LARGEST = -(2**31), 2**31 - 1
@@ -29,6 +30,9 @@ class Reader(Protocol):
 
     def read(self, cursor: Cursor) -> pa.Array: ...
 
+    def walk(self, data: bytes, at: int) -> int:
+        """Where the value ends that begins there, as `walking` says."""
+
 
 @dataclass(frozen=True)
 class Null:
@@ -37,6 +41,9 @@ class Null:
 
     def read(self, cursor: Cursor) -> pa.Array:
         return pa.nulls(len(cursor))
+
+    def walk(self, data: bytes, at: int) -> int:
+        return at
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,9 @@ class Boolean:
         found = cursor.bytes()
         cursor.refuse(found > 1)
         return pa.array(found == 1)
+
+    def walk(self, data: bytes, at: int) -> int:
+        return at + 1
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,9 @@ class Integer:
         cursor.refuse((found < _INT_LEAST) | (found > _INT_LARGEST))
         return _of_numpy(found.astype(np.int32), self.arrow_type)
 
+    def walk(self, data: bytes, at: int) -> int:
+        return after_number(data, at)
+
 
 @dataclass(frozen=True)
 class Long:
@@ -72,6 +85,9 @@ class Long:
 
     def read(self, cursor: Cursor) -> pa.Array:
         return _of_numpy(cursor.longs(), self.arrow_type)
+
+    def walk(self, data: bytes, at: int) -> int:
+        return after_number(data, at)
 
 
 @dataclass(frozen=True)
@@ -88,6 +104,9 @@ class Milliseconds:
         cursor.refuse(bad)
         return _of_numpy(np.where(bad, 0, found) * _MICROSECONDS, self.arrow_type)
 
+    def walk(self, data: bytes, at: int) -> int:
+        return after_number(data, at)
+
 
 @dataclass(frozen=True)
 class Floating:
@@ -102,6 +121,9 @@ class Floating:
         # A row that is refused may begin too near to the end for a whole value.
         return pa.array(cursor.shared.at(starts, self.dtype))
 
+    def walk(self, data: bytes, at: int) -> int:
+        return at + self.bytes_min
+
 
 @dataclass(frozen=True)
 class Binary:
@@ -110,6 +132,9 @@ class Binary:
 
     def read(self, cursor: Cursor) -> pa.Array:
         return cursor.shared.slices(*cursor.spans())
+
+    def walk(self, data: bytes, at: int) -> int:
+        return after_span(data, at)
 
 
 @dataclass(frozen=True)
@@ -131,6 +156,9 @@ class Text:
             texts = _as_text(cursor.shared.slices(starts, np.where(bad, 0, lengths)))
         return texts
 
+    def walk(self, data: bytes, at: int) -> int:
+        return after_span(data, at)
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -142,6 +170,9 @@ class Fixed:
     def read(self, cursor: Cursor) -> pa.Array:
         starts = cursor.skip(self.bytes_min)
         return cursor.shared.slices(starts, np.where(cursor.ok, self.bytes_min, 0))
+
+    def walk(self, data: bytes, at: int) -> int:
+        return at + self.bytes_min
 
 
 @dataclass(frozen=True)
@@ -158,7 +189,11 @@ class Enum:
         cursor.refuse(bad)
         return pa.array(self.symbols, pa.utf8()).take(pa.array(np.where(bad, 0, found)))
 
+    def walk(self, data: bytes, at: int) -> int:
+        return after_number(data, at)
 
+
+TEXT = Text()
 BY_LOGICAL_TYPE: dict[tuple[str, str], Reader] = {
     ("int", "date"): Integer(pa.date32()),
     ("long", "timestamp-millis"): Milliseconds(TIMESTAMP),
@@ -175,7 +210,7 @@ BY_NAME: dict[str, Reader] = {
     "float": Floating(pa.float32(), "<f4", 4),
     "double": Floating(pa.float64(), "<f8", 8),
     "bytes": Binary(),
-    "string": Text(),
+    "string": TEXT,
 }
 
 

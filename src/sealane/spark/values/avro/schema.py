@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from sealane.spark.errors import InvalidOption
 from sealane.spark.values.avro import decimals
+from sealane.spark.values.avro.blocks import Array, Map
 from sealane.spark.values.avro.names import full_name
-from sealane.spark.values.avro.nesting import Array, Map, Nullable, Record
+from sealane.spark.values.avro.nesting import Nullable, Record
 from sealane.spark.values.avro.scalars import BY_LOGICAL_TYPE, BY_NAME, Enum, Fixed, Reader
-from sealane.spark.values.spark_type import decimal_type, refused
+from sealane.spark.values.spark_type import check_nesting, decimal_type, refused
 
-AVRO_NESTING_MAX = 32
-"""Types within types of one schema, as with the DDL."""
+_FIXED_BYTES = range(1, 2**31)
+_SHOWN_CHARACTERS = 80
 
 
 def parsed(text: str) -> Any:
@@ -27,12 +28,27 @@ def parsed(text: str) -> Any:
 
 def record_reader(schema: Any) -> Record:
     """What reads values of the schema, which must be a record. Raises `InvalidOption`."""
-    found = _Names().reader(schema, "", ())
+    found = _Names().reader(schema, _Place())
     if not isinstance(found, Record):
         raise refused("its outermost type must be a record, whose fields become columns")
     if not found.fields:
         raise refused("its record has no field")
     return found
+
+
+class _Place(NamedTuple):
+    """Where in a schema something is written."""
+
+    path: tuple[str, ...] = ()
+    """The fields that lead there."""
+    namespace: str = ""
+    depth: int = 0
+
+    def within(self, *steps: str, namespace: str | None = None) -> _Place:
+        return _Place((*self.path, *steps), self.namespace if namespace is None else namespace, self.depth + 1)
+
+    def refused(self, problem: str) -> InvalidOption:
+        return refused(f"at {'.'.join(self.path)}: {problem}" if self.path else problem)
 
 
 class _Names:
@@ -41,132 +57,118 @@ class _Names:
     def __init__(self) -> None:
         self._readers: dict[str, Reader | None] = {}
 
-    def reader(self, schema: Any, namespace: str, path: tuple[str, ...]) -> Reader:
-        """`path` says where in the schema this is, for errors."""
-        if len(path) > AVRO_NESTING_MAX:
-            raise _refused(path, f"types are within types {len(path)} deep, at most {AVRO_NESTING_MAX} are read")
+    def reader(self, schema: Any, place: _Place) -> Reader:
+        check_nesting(place.depth)
         match schema:
             case str():
-                return BY_NAME[schema] if schema in BY_NAME else self._known(schema, namespace, path)
+                return BY_NAME[schema] if schema in BY_NAME else self._known(schema, place)
             case list():
-                return self._union(schema, namespace, path)
+                return self._union(schema, place)
             case {"type": "record" | "enum" | "fixed", "name": str()}:
-                return self._named(schema, namespace, path)
+                return self._named(schema, place)
             case {"type": "array", "items": items}:
-                return Array(self._repeated(items, namespace, (*path, "items")))
+                return Array(self._item(items, place.within("items")))
             case {"type": "map", "values": values}:
-                return Map(self.reader(values, namespace, (*path, "values")))
+                return Map(self.reader(values, place.within("values")))
+            case {"type": "record" | "enum" | "fixed" | "array" | "map"}:
+                raise place.refused(f"{_shown(schema)} leaves out what such a type needs")
             case {"type": str(name)} if name in BY_NAME:
-                return _logical(schema, name, path)
-            case {"type": (dict() | list() | str()) as inner} if inner not in _STRUCTURED:
-                return self.reader(inner, namespace, path)
-        raise _refused(path, f"{_shown(schema)} is no type of Avro")
+                return _logical(schema, name, place)
+            case {"type": (dict() | list() | str()) as inner}:
+                return self.reader(inner, place.within())
+        raise place.refused(f"{_shown(schema)} is no type of Avro")
 
-    def _known(self, name: str, namespace: str, path: tuple[str, ...]) -> Reader:
-        full = full_name(name, None, namespace)
+    def _known(self, name: str, place: _Place) -> Reader:
+        full = full_name(name, None, place.namespace)
         if full not in self._readers:
-            raise _refused(path, f"the type {full!r} is not defined before it is used")
+            raise place.refused(f"the type {full!r} is not known, or not defined before it is used")
         found = self._readers[full]
         if found is None:
-            raise _refused(path, f"the type {full!r} holds itself; recursive types have no columns")
+            raise place.refused(f"the type {full!r} holds itself; recursive types have no columns")
         return found
 
-    def _union(self, branches: list[Any], namespace: str, path: tuple[str, ...]) -> Reader:
+    def _union(self, branches: list[Any], place: _Place) -> Reader:
         if len(branches) != 2 or branches.count("null") != 1:
-            raise _refused(path, f"the union {_shown(branches)} is not of null and one other type; others are not read")
+            raise place.refused(f"the union {_shown(branches)} is not of null and one other type; others are not read")
         null_place = branches.index("null")
-        other = self.reader(branches[1 - null_place], namespace, path)
+        other = self.reader(branches[1 - null_place], place.within())
         if isinstance(other, Nullable) or other == BY_NAME["null"]:
-            raise _refused(path, "a union holds null twice, or another union")
+            raise place.refused("a union holds null twice, or another union")
         return Nullable(null_place, other)
 
-    def _repeated(self, items: Any, namespace: str, path: tuple[str, ...]) -> Reader:
-        found = self.reader(items, namespace, path)
+    def _item(self, items: Any, place: _Place) -> Reader:
+        found = self.reader(items, place)
         if not found.bytes_min:
-            raise _refused(
-                path, "items that take no byte could be without number in a small payload; they are not read"
-            )
+            raise place.refused("items that take no byte could be without number in a small payload; they are not read")
         return found
 
-    def _named(self, schema: dict[str, Any], namespace: str, path: tuple[str, ...]) -> Reader:
+    def _named(self, schema: dict[str, Any], place: _Place) -> Reader:
         given = schema.get("namespace")
         if given is not None and not isinstance(given, str):
-            raise _refused(path, f"the namespace {_shown(given)} is no text")
-        full = full_name(schema["name"], given, namespace)
+            raise place.refused(f"the namespace {_shown(given)} is no text")
+        full = full_name(schema["name"], given, place.namespace)
         if full in self._readers:
-            raise _refused(path, f"the type {full!r} is defined more than once")
+            raise place.refused(f"the type {full!r} is defined more than once")
         self._readers[full] = None  # Not known yet, while it is being read.
         found: Reader
         if schema["type"] == "record":
-            found = self._record(schema, full.rpartition(".")[0], path)
+            found = self._record(schema, place, full.rpartition(".")[0])
         elif schema["type"] == "enum":
-            found = _enum(schema, path)
+            found = _enum(schema, place)
         else:
-            found = _fixed(schema, path)
+            found = _fixed(schema, place)
         self._readers[full] = found
         return found
 
-    def _record(self, schema: dict[str, Any], namespace: str, path: tuple[str, ...]) -> Record:
+    def _record(self, schema: dict[str, Any], place: _Place, namespace: str) -> Record:
+        written = schema.get("fields")
+        if not isinstance(written, list):
+            raise place.refused(f"the record {schema['name']!r} has no list of fields")
         fields: dict[str, Reader] = {}
-        match schema:
-            case {"fields": list(written)}:
-                for field in written:
-                    match field:
-                        case {"name": str(name), "type": type}:
-                            if name in fields:
-                                raise _refused(path, f"the field {name!r} is there more than once")
-                            fields[name] = self.reader(type, namespace, (*path, name))
-                        case _:
-                            raise _refused(path, f"a field has a name and a type, which {_shown(field)} does not")
-                return Record(tuple(fields.items()))
-        raise _refused(path, f"the record {schema['name']!r} has no list of fields")
+        for field in written:
+            match field:
+                case {"name": str(name), "type": type} if name not in fields:
+                    fields[name] = self.reader(type, place.within(name, namespace=namespace))
+                case {"name": str(name), "type": _}:
+                    raise place.refused(f"the field {name!r} is there more than once")
+                case _:
+                    raise place.refused(f"a field has a name and a type, which {_shown(field)} does not")
+        return Record(tuple(fields.items()))
 
 
-_STRUCTURED = ("record", "enum", "fixed", "array", "map")
-
-
-def _enum(schema: dict[str, Any], path: tuple[str, ...]) -> Reader:
+def _enum(schema: dict[str, Any], place: _Place) -> Reader:
     match schema.get("symbols"):
         case [*symbols] if symbols and all(isinstance(symbol, str) for symbol in symbols):
             return Enum(tuple(symbols))
-    raise _refused(path, f"the enum {schema['name']!r} has no list of symbols")
+    raise place.refused(f"the enum {schema['name']!r} has no list of symbols")
 
 
-def _fixed(schema: dict[str, Any], path: tuple[str, ...]) -> Reader:
+def _fixed(schema: dict[str, Any], place: _Place) -> Reader:
     size = schema.get("size")
-    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size < 2**31:
-        raise _refused(path, f"the fixed type {schema['name']!r} has no size of one byte or more")
+    if not isinstance(size, int) or size not in _FIXED_BYTES:
+        raise place.refused(f"the fixed type {schema['name']!r} has no size of one byte or more")
     if schema.get("logicalType") != "decimal":
         return Fixed(size)
     if size > decimals.WIDTH_BYTES:
-        raise _refused(path, f"a decimal of {size} bytes is more than the {decimals.WIDTH_BYTES} that Spark's can have")
-    return _decimal(schema, size, path)
+        raise place.refused(f"a decimal of {size} bytes is more than the {decimals.WIDTH_BYTES} that Spark's can have")
+    return _decimal(schema, size, place)
 
 
-def _logical(schema: dict[str, Any], name: str, path: tuple[str, ...]) -> Reader:
+def _logical(schema: dict[str, Any], name: str, place: _Place) -> Reader:
     logical = schema.get("logicalType")
     if name == "bytes" and logical == "decimal":
-        return _decimal(schema, None, path)
-    if isinstance(logical, str):
-        return BY_LOGICAL_TYPE.get((name, logical), BY_NAME[name])
-    return BY_NAME[name]
+        return _decimal(schema, None, place)
+    return BY_LOGICAL_TYPE.get((name, logical), BY_NAME[name]) if isinstance(logical, str) else BY_NAME[name]
 
 
-def _decimal(schema: dict[str, Any], size: int | None, path: tuple[str, ...]) -> Reader:
+def _decimal(schema: dict[str, Any], size: int | None, place: _Place) -> Reader:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int):
-        raise _refused(path, "a decimal has a precision, and its scale is a number")
+        raise place.refused("a decimal has a precision, and its scale is a number")
     decimal_type(precision, scale)
     return decimals.Decimal(precision, scale, size)
-
-
-_SHOWN_CHARACTERS = 80
 
 
 def _shown(schema: Any) -> str:
     text = msgspec.json.encode(schema).decode()
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
-
-
-def _refused(path: tuple[str, ...], problem: str) -> InvalidOption:
-    return refused(f"at {'.'.join(path)}: {problem}" if path else problem)
