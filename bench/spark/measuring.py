@@ -38,10 +38,15 @@ def writing(directory: Path, *, count: int, size: int, rounds: int, warm_rounds:
         return _spark("write_topics", order)
 
 
-def freshness(directory: Path, *, count: int, per_second: int, warm_batches: int) -> Result:
-    """Milliseconds from a publish to `foreachBatch`, of single publishes at a pace."""
+def freshness(
+    directory: Path, *, count: int, per_second: int, warm_batches: int, settings: dict[str, str] | None = None
+) -> Result:
+    """Milliseconds from a publish to `foreachBatch`, of single publishes at a pace; Spark has its defaults but for these
+    settings.
+    """
     with _topics(directory, PLAIN) as topics:
-        order = SparkOrder(topics, str(inner_directory(directory, "spark")), count, warm_rounds=warm_batches)
+        place = str(inner_directory(directory, "spark"))
+        order = SparkOrder(topics, place, count, warm_rounds=warm_batches, settings=settings)
         publisher = Order(topics[PLAIN].url, count, topic=TOPIC, per_second=per_second)
         followed, _ = together([order.command("follow_topics"), command("publish_at_a_pace", publisher)])
         return followed
