@@ -11,6 +11,7 @@ from sealane.errors import Forbidden
 from sealane.message import Limits, check_name, split_topic
 from sealane.node.audit_folding import NOWHERE, Happening, Origin
 from sealane.node.node import Node
+from sealane.node.staging.logs import STAGED
 from sealane.prompt import Prompt
 from sealane.security.audit.entries import Outcome
 from sealane.security.principals import Action, Principal
@@ -63,6 +64,8 @@ class Asking:
         """The full name, if the principal may do this to it. `of_system`: to what is the system's too."""
         domain, bare = split_topic(name, self.principal.domain)
         of_system = of_system or action == "consume"  # The system's names are for reading.
+        if bare == STAGED and action == "consume":
+            action = "admin"  # What is staged is not published: it is not for those who read all of a domain.
         if not of_system and (bare.startswith("_") or domain.startswith("_")):
             self._check_names(domain, bare, of_system=False)
         full_name = f"{domain}/{bare}"

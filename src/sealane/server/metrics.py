@@ -169,6 +169,12 @@ class NodeCollector(Collector):
         yield "sealane_storage_failed", "1 after the engine stopped taking writes.", node.engine.failure is not None
         journal_bytes = sum(owner.journal_bytes for owner in owners)
         yield "sealane_journal_bytes", "Journal since the last snapshots: what a start has to fold.", journal_bytes
+        yield (
+            "sealane_staged_messages",
+            "Messages that wait to be published.",
+            node.staging.staged_messages,
+        )
+        yield "sealane_staged_bytes", "Their bytes.", node.staging.staged_bytes
         yield "sealane_memory_bytes", "Resident memory of the process.", memory_bytes()
         yield "sealane_open_files", "Files and sockets that are open.", open_files()
         yield "sealane_open_files_limit", "How many may be open.", open_files_limit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import sealane
 from sealane.client.embedded import in_process
 from sealane.client.lane import Lane
 from sealane.engine import Append
+from sealane.engine.local import LocalEngine, StorageSettings
+from sealane.engine.local.files import DiskFiles
 from sealane.engine.memory import MemoryEngine
 from sealane.errors import StorageError, StorageFull
 from sealane.node import Node, NodeSettings, StagingSettings
 from sealane.node.staging.logs import STAGED
-from sealane.node.surroundings import Surroundings
+from sealane.node.surroundings import Surroundings, of_this_machine, wall_clock_us
 from sealane.prompt import Prompt
 from tests.staged import batch_of, part_of, stage_part, stored
 from tests.unit.node.mortal_engine import MortalEngine, node_on
@@ -305,3 +308,19 @@ async def test_a_snapshot_of_the_journal_carries_what_is_staged_and_done() -> No
         assert await lane.publish_staged("job", parts) is False
         assert await all_stored(lane)
         assert await lane.publish_staged("query", [], epoch=3) is False
+
+
+async def test_a_directory_does_not_grow_with_what_was_staged(tmp_path: Path) -> None:
+    storage = StorageSettings(segment_bytes=128 * 1024, segment_bytes_first=64 * 1024, compaction_segments_min=2)
+    engine = await LocalEngine.start(DiskFiles(tmp_path), settings=storage, clock=wall_clock_us, entropy=os.urandom)
+    node = await Node.open(engine, of_this_machine())
+    async with in_process(node) as lane:
+        staged_bytes = 0
+        for round_ in range(60):
+            part = await stage_part(lane, "orders", f"part {round_}", [[os.urandom(50_000)], [os.urandom(50_000)]])
+            staged_bytes += node.staging.staged_bytes
+            await lane.drop_staged([part[0]])
+        assert staged_bytes > 6_000_000
+        # A few segments wait to be compacted; the rest is gone, as nothing of it is needed.
+        await until(lambda: engine.usage().bytes_used < 2_000_000)
+    await node.close()

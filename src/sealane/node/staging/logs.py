@@ -16,7 +16,7 @@ from sealane.node.topics import Topic
 log = get_log("sealane.node")
 
 STAGED = "_staged"
-"""The topic's name. Its messages are nobody's yet; grants do not take it in unless they name it."""
+"""The topic's name. Its messages are nobody's yet: it is read by administrators alone."""
 
 
 class StagedLogs:
