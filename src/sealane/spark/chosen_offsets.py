@@ -24,6 +24,13 @@ def beginning(chosen: Chosen, logs: Sequence[TopicLog]) -> Positions:
     return _positions("startingOffsets", chosen, logs, "earliest")
 
 
+def is_lasting(chosen: Chosen, logs: Sequence[TopicLog]) -> bool:
+    """Whether the same beginning would be found later, when the logs have grown: the end of one would not."""
+    if isinstance(chosen, datetime):
+        return all(_offset(chosen, at) < at.end for log in logs for at in log.partitions)
+    return chosen != "latest"
+
+
 def ending(chosen: Chosen, logs: Sequence[TopicLog], begin: Positions) -> Positions:
     """Where to end, likewise; what is not named ends where its log does. Raises `InvalidOption` if that is before the
     beginning.

@@ -29,6 +29,8 @@ class Registered:
         if subscription is None:
             return
         for topic, at in positions.items():
+            if self._told.get(topic) == at:
+                continue
             what = f"subscribing {subscription!r} to topic {topic}"
             with_retries(self._access, what, partial(_advance, topic, subscription, at))
             self._told[topic] = at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -18,13 +18,21 @@ from pyspark.sql.streaming.datasource import (
 
 from sealane.node.logs import TopicLog
 from sealane.spark.admission import admit
-from sealane.spark.chosen_offsets import beginning
+from sealane.spark.chosen_offsets import beginning, is_lasting
 from sealane.spark.fetching import fetch
 from sealane.spark.offsets import OffsetJson, Positions, count, ends_of, from_json, reachable, to_json
 from sealane.spark.options import ReadOptions
 from sealane.spark.registered import Registered
 from sealane.spark.splitting import splits
 from sealane.spark.watching import Watch
+
+
+class Beginning(NamedTuple):
+    """Where a query without a checkpoint begins."""
+
+    positions: Positions
+    lasts: bool
+    """Whether it would be found there again."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -40,22 +48,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._registered = Registered(options)
         self._logs: Sequence[TopicLog] | None = None
         """As they were when they were looked at last."""
-        self._initial: OffsetJson | None = None
-        """Where the query begins, once that is known."""
+        self._beginning: Beginning | None = None
         self._target: Positions | None = None
         """Where a query ends that reads what there is now."""
 
     def initialOffset(self) -> OffsetJson:
-        """Where a query begins that has no checkpoint. With a subscription the node keeps what follows."""
-        if self._initial is None:
-            # Spark asks several times before the first micro-batch is done, and means one place: the end of a log that
-            # grows would be another each time, and what was published in between would be skipped.
-            starting = self._options.starting
-            logs = self._watch.look(at=starting if isinstance(starting, datetime) else None)
-            start = self._watch.checked(beginning(starting, logs), logs)
-            self._registered.begin(start)
-            self._initial = to_json(start)
-        return self._initial
+        """Where a query begins that has no checkpoint. With a subscription the node keeps what follows.
+
+        Spark asks several times, after a crash in the first micro-batch too, and means one place. The end of a log that
+        grows would be another each time, and what was published in between would be skipped. So a beginning that cannot
+        be found again is told as none at all, and comes into the checkpoint by a first micro-batch that is empty.
+        """
+        positions, lasts = self._begin()
+        if not lasts:
+            return {}
+        self._registered.begin(positions)
+        return to_json(positions)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         messages_max = self._options.messages_max
@@ -68,6 +76,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the next micro-batch goes: one request to the node."""
         begin = from_json(start)
         logs = self._look()
+        if not begin:
+            entered = self._begin().positions or reachable({}, logs, self._target)
+            self._registered.begin(entered)
+            return to_json(entered)
         first = self._watch.checked(begin, logs)
         end = _limited(first, reachable(first, logs, self._target), limit)
         if to_json(end) == start:
@@ -98,6 +110,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Everything before is done; Spark says so when it has begun the next micro-batch."""
         self._registered.advance(from_json(end))
+
+    def _begin(self) -> Beginning:
+        if self._beginning is None:
+            starting = self._options.starting
+            logs = self._watch.look(at=starting if isinstance(starting, datetime) else None)
+            positions = self._watch.checked(beginning(starting, logs), logs)
+            self._beginning = Beginning(positions, lasts=is_lasting(starting, logs))
+        return self._beginning
 
     def _look(self) -> Sequence[TopicLog]:
         self._logs = self._watch.look()
