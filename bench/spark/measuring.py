@@ -41,8 +41,9 @@ def writing(directory: Path, *, count: int, size: int, rounds: int, warm_rounds:
 def freshness(
     directory: Path, *, count: int, per_second: int, warm_batches: int, settings: dict[str, str] | None = None
 ) -> Result:
-    """Milliseconds from a publish to `foreachBatch`, of single publishes at a pace; Spark has its defaults but for these
-    settings.
+    """Milliseconds from a publish to `foreachBatch`, of single publishes at a pace.
+
+    Spark has its defaults but for these settings.
     """
     with _topics(directory, PLAIN) as topics:
         place = str(inner_directory(directory, "spark"))

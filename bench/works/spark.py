@@ -19,7 +19,7 @@ PLAIN_CHECKPOINTS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
-"""On a local disk, Spark's default way to write a checkpoint starts 20 processes a micro-batch (`readlink`, `chmod`), as
+"""On a local disk, Spark's default way to write a checkpoint starts 20 processes a micro-batch (`readlink`, `chmod`):
 Hadoop has no native library in Spark's package from PyPI. This one starts 4."""
 
 
