@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from sealane.spark.values import Values
 
 ROWS_AT_ONCE = 10_000
-"""Batches with fewer messages are put together until there are so many: Spark works by the batch, and single publishes
-make batches of one."""
-BYTES_AT_ONCE = 4 << 20
-"""The same by size, for large messages."""
+BYTES_AT_ONCE = 1 << 20
+"""Batches are put together as long as they stay below both: each costs Spark a fraction of a millisecond, and single
+publishes make batches of one. What is larger by itself is worth no copy."""
 
 _PAYLOAD = MESSAGE_SCHEMA.get_field_index("payload")
 
