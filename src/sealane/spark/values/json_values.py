@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from sealane.message.arrow_compute import pc
 from sealane.spark.values.ddl import struct_of_ddl
+from sealane.spark.values.json_depth import too_deep
 from sealane.spark.values.json_types import python_type, read_written, written_type
 from sealane.spark.values.spark_type import refused, type_of_spark_json
 from sealane.spark.values.timestamps import Bools
 
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises: no JSON or not of this shape, a text that is no UTF-8, lists in lists without end."""
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+"""What decoding raises: it is no JSON or not of this shape, or a text is no UTF-8."""
 _MISFITS = (pa.ArrowException, OverflowError, ValueError)
 """What making a column raises for a value that its type cannot have: a decimal with too many digits."""
 
@@ -67,7 +68,10 @@ class JsonValues:
         """A record for each payload, blank for those that are corrupt, and which those are."""
         if payloads.null_count:
             payloads = payloads.fill_null(b"")  # no JSON either
-        decoding = map(self._decode, payloads.to_pylist())
+        texts = payloads.to_pylist()
+        for row in too_deep(payloads):
+            texts[row] = b""
+        decoding = map(self._decode, texts)
         records: _Objects = []
         corrupt: list[int] = []
         while True:

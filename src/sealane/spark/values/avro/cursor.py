@@ -34,6 +34,7 @@ _JOINS = tuple(
     )
 )
 _WORD_BYTES = 8
+_OFFSET_BYTES = 4
 
 
 class SharedBytes:
@@ -80,7 +81,10 @@ class Cursor:
         """At the beginning of each payload of a binary array; a null is as long as it says, mostly nothing."""
         rows = len(payloads)
         _, offsets, data = payloads.buffers()
-        bounds = np.frombuffer(offsets, dtype=np.int32)[payloads.offset : payloads.offset + rows + 1].astype(np.int64)
+        # Of no rows there may be not even one offset.
+        bounds = np.zeros(1, dtype=np.int64)
+        if rows:
+            bounds = np.frombuffer(offsets, np.int32, rows + 1, payloads.offset * _OFFSET_BYTES).astype(np.int64)
         first, last = int(bounds[0]), int(bounds[-1])
         held = np.frombuffer(data, dtype=np.uint8)[first:last] if last > first else np.empty(0, dtype=np.uint8)
         bounds += PADDING_BYTES - first
