@@ -10,7 +10,8 @@ from pyspark.sql.types import StructType
 
 from sealane.spark.batch_reader import BatchReader
 from sealane.spark.errors import InvalidOption
-from sealane.spark.options import ReadOptions, check_names, read_options, write_options
+from sealane.spark.option_names import check_names
+from sealane.spark.options import ReadOptions, read_options, write_options
 from sealane.spark.spark_types import spark_schema
 from sealane.spark.stream_reader import StreamReader
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,6 +12,7 @@ import msgspec
 from sealane.spark import option_values as value
 from sealane.spark.access import ACCESS_OPTIONS, Access, find_access
 from sealane.spark.errors import InvalidOption
+from sealane.spark.option_names import BATCH_OPTIONS, READ_OPTIONS, STREAM_OPTIONS, WRITE_OPTIONS, named
 from sealane.spark.option_values import OffsetsByTopic
 
 if TYPE_CHECKING:
@@ -22,31 +22,6 @@ Starting = Literal["earliest", "latest"] | datetime | OffsetsByTopic
 Ending = Literal["latest"] | datetime | OffsetsByTopic
 ValueFormat = Literal["json", "avro"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("json", "avro")
-
-STREAM_OPTIONS = frozenset({"maxMessagesPerTrigger", "subscription"})
-"""Of reading, for streams alone."""
-BATCH_OPTIONS = frozenset({"endingOffsets", "endingTimestamp"})
-"""Of reading, for what has an end."""
-READ_OPTIONS = (
-    STREAM_OPTIONS
-    | BATCH_OPTIONS
-    | {
-        *("startingOffsets", "startingTimestamp", "minPartitions", "failOnDataLoss"),
-        *("decryptionKeys", "valueFormat", "valueSchema"),
-    }
-)
-WRITE_OPTIONS = frozenset({"columns", "transaction", "sealFor"})
-SHARED_OPTIONS = ACCESS_OPTIONS | {"topic"}
-SPARK_OPTIONS = frozenset(
-    {
-        *("path", "paths", "checkpointLocation", "queryName", "outputMode"),
-        *("asyncProgressTrackingEnabled", "asyncProgressTrackingCheckpointIntervalMs"),
-        "asyncProgressTrackingOverrideSinkSupportCheck",
-    }
-)
-"""What Spark puts among a source's options for itself."""
-
-_KNOWN = {name.lower(): name for name in READ_OPTIONS | WRITE_OPTIONS | SHARED_OPTIONS | SPARK_OPTIONS}
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,19 +68,9 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     access: Access
 
 
-def check_names(options: Mapping[str, str]) -> None:
-    """Raise `InvalidOption` for an option that neither the source nor the sink has."""
-    for name in options:
-        if name.lower() not in _KNOWN:
-            ours = sorted(set(_KNOWN.values()) - SPARK_OPTIONS)
-            near = difflib.get_close_matches(name.lower(), [known.lower() for known in ours], n=1)
-            hint = f"did you mean {_KNOWN[near[0]]!r}?" if near else f"there are {', '.join(ours)}"
-            raise InvalidOption(name, f"there is no such option; {hint}")
-
-
 def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -> ReadOptions:
     """What the options say of reading: a stream, a batch, or, where that is not known yet, either."""
-    given = _given(options)
+    given = named(options)
     _refuse(given, WRITE_OPTIONS, "is for writing; reading has no such option")
     if is_stream is True:
         _refuse(given, BATCH_OPTIONS, "is for batches (spark.read); a stream has no end")
@@ -138,7 +103,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """What the options say of writing."""
-    given = _given(options)
+    given = named(options)
     _refuse(given, READ_OPTIONS, "is for reading; writing has no such option")
     topic = _topic_text(given)
     return WriteOptions(
@@ -148,12 +113,6 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         seal_for=value.listed("sealFor", given["sealFor"]) if "sealFor" in given else (),
         access=_access(given),
     )
-
-
-def _given(options: Mapping[str, str]) -> dict[str, str]:
-    """Under the names that the options really have; Spark folds their case."""
-    check_names(options)
-    return {_KNOWN[name.lower()]: text for name, text in options.items()}
 
 
 def _refuse(given: Mapping[str, str], names: frozenset[str], problem: str) -> None:
