@@ -1,0 +1,1 @@
+"""A job that is killed at every step of its writes, and started again."""

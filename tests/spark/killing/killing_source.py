@@ -1,0 +1,62 @@
+"""The product's own sink, with a plan of what happens at its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from sealane.spark.data_source import SealaneDataSource
+from sealane.spark.options import write_options
+from sealane.spark.sink import BatchWriter, Staged, StreamWriter
+from tests.spark.killing.plan import Plan, Step
+
+
+class KillingDataSource(SealaneDataSource):
+    """`format("sealane")` of a job that is killed."""
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        return KillingBatchWriter(write_options(dict(self.options.items())), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
+        return KillingStreamWriter(write_options(dict(self.options.items())), schema)
+
+
+class KillingBatchWriter(BatchWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        come_by("batch", Step.BEFORE_STAGING)
+        staged = super().write(interrupted("batch", iterator))
+        come_by("batch", Step.AFTER_STAGING)
+        return staged
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        come_by("batch", Step.BEFORE_PUBLISHING)
+        super().commit(messages)
+        come_by("batch", Step.AFTER_PUBLISHING)
+
+
+class KillingStreamWriter(StreamWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        come_by("stream", Step.BEFORE_STAGING)
+        staged = super().write(interrupted("stream", iterator))
+        come_by("stream", Step.AFTER_STAGING)
+        return staged
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        come_by("stream", Step.BEFORE_PUBLISHING)
+        super().commit(messages, batchId)
+        come_by("stream", Step.AFTER_PUBLISHING)
+
+
+def come_by(kind: str, step: Step) -> None:
+    Plan.of_this_job().come_by(kind, step)
+
+
+def interrupted(kind: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches, with a step before the second: the first is on its way to the node by then."""
+    for number, batch in enumerate(batches):
+        if number == 1:
+            come_by(kind, Step.BETWEEN_STAGES)
+        yield batch
