@@ -113,9 +113,11 @@ def test_a_running_query_finds_what_is_new_and_outlives_its_node(
         assert query.exception() is None
         assert sorted(seen) == numbers(wanted)
 
-    publish("shop-eu", range(10))
-    writing = stream(spark, own_node, topic="shop-*").writeStream.foreachBatch(take)
+    publish("shop-eu", range(100, 110))
+    writing = stream(spark, own_node, topic="shop-*", startingOffsets="latest").writeStream.foreachBatch(take)
     query = writing.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    within_deadline(lambda: query.exception() is not None or query.lastProgress is not None)
+    publish("shop-eu", range(10))
     sees(range(10))
 
     with sealane.connect_sync(own_node.url) as lane:
