@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.spark.access import Access, with_retries
 from sealane.spark.errors import InvalidOption
+from sealane.spark.staging import drop_parts
 
 PARTS_MAX = 10_000
 """Tasks that may write rows in one job or micro-batch: all their parts are named in one request."""
@@ -54,9 +54,5 @@ def publish(access: Access, transaction: str, parts: Sequence[Part], *, epoch: i
 def drop(access: Access, parts: Sequence[Part]) -> None:
     """Have the node forget it; if it cannot be told it does so by itself after a while."""
     names = [part.name for part in parts if part.batches]
-    if not names:
-        return
-    try:
-        with_retries(access, "dropping rows that are not published", lambda lane: lane.drop_staged(names))
-    except SealaneError as error:
-        log.warning("staged rows could not be dropped", parts=len(names), problem=str(error))
+    if names:
+        drop_parts(access, names)

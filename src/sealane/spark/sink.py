@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from sealane.client.sync.lane import SyncLane
+from sealane.errors import SealaneError
 from sealane.node.node import TRANSACTION_ID_CHARS_MAX
 from sealane.security.envelopes import PublicKey
 from sealane.spark.access import Access, with_retries
@@ -84,10 +85,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._writing = _Writing(options, schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        context = TaskContext.get()
-        query = context and context.getLocalProperty(_QUERY)
-        assert query, "Spark tells every task of a streaming query which query that is"
-        return Staged(self._writing.write(iterator), query)
+        return Staged(self._writing.write(iterator), _query())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         # One query, or none: there are no messages when there were no tasks.
@@ -96,6 +94,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         drop(self._writing.access, _parts(messages))
+
+
+def _query() -> str:
+    """The streaming query that this task works for: without it, two queries would take each other's rows for theirs."""
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty(_QUERY)
+    if not query:
+        raise SealaneError(
+            f"Spark does not say which streaming query this task is of (its local property {_QUERY}), so that rows "
+            "could not be written once; write in foreachBatch instead, with the option 'transaction'"
+        )
+    return query
 
 
 def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:

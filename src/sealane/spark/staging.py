@@ -22,6 +22,7 @@ from sealane.client.outgoing import Outgoing
 from sealane.client.sealing import SealedOutgoing
 from sealane.client.sync.lane import SyncLane
 from sealane.errors import SealaneError
+from sealane.log import get_log
 from sealane.message import Batch
 from sealane.security.envelopes import PublicKey, Recipients
 from sealane.spark.access import Access, lane_of, with_retries
@@ -30,8 +31,12 @@ PART_BYTES = 16
 """A part's name: random, so that no two attempts ever have the same."""
 IN_FLIGHT_BYTES = 16 << 20
 """What a task sends ahead of the node's answers: enough to keep the node busy, and twice the largest batch."""
+IN_FLIGHT_BATCHES = 256
+"""The same for small batches, as rows of many topics make them: a connection has room for some thousand requests."""
 DROP_SECONDS = 5.0
-"""A part that could not be dropped within this time is left to the node, which forgets it after a while."""
+"""Parts that could not be dropped within this time are left to the node, which forgets them after a while."""
+
+log = get_log("sealane.spark")
 
 
 class StagedPart:
@@ -58,7 +63,7 @@ class StagedPart:
         self._unsure_bytes += numbered.nbytes
         if answer is None:
             self._send_again()
-        while self._unsure_bytes > IN_FLIGHT_BYTES:
+        while self._unsure_bytes > IN_FLIGHT_BYTES or len(self._unsure) > IN_FLIGHT_BATCHES:
             self._settle_first()
 
     def finish(self) -> None:
@@ -70,9 +75,7 @@ class StagedPart:
         """Have the node forget it, if it can be told: nobody will publish it."""
         if self.batches:
             self._cancel_all()
-            with contextlib.suppress(SealaneError, TimeoutError):
-                lane = lane_of(self._access)
-                lane.portal.call(_drop, lane.lane, self.name)
+            drop_parts(self._access, [self.name])
 
     def _send(self, topic: str, batch: Batch) -> _Answer | None:
         with contextlib.suppress(SealaneError):
@@ -154,6 +157,15 @@ def stage(access: Access, messages: Iterator[tuple[str, pa.RecordBatch]], recipi
     return part
 
 
+def drop_parts(access: Access, names: Sequence[bytes]) -> None:
+    """Have the node forget parts that nobody will publish. If it cannot be told soon, it does so by itself, later."""
+    try:
+        lane = lane_of(access)
+        lane.portal.call(_drop, lane.lane, names)
+    except (SealaneError, TimeoutError) as error:
+        log.warning("staged rows could not be dropped", parts=len(names), problem=str(error))
+
+
 def _outgoing(access: Access, topic: str, recipients: Sequence[str]) -> Outgoing:
     """What makes batches within the node's limits, sealed if they have recipients."""
     plain = with_retries(access, f"writing to topic {topic!r}", lambda lane: lane.lane.outgoing)
@@ -172,6 +184,6 @@ async def _outcome(task: asyncio.Task[None]) -> None:
     await task
 
 
-async def _drop(lane: Lane, part: bytes) -> None:
+async def _drop(lane: Lane, parts: Sequence[bytes]) -> None:
     async with asyncio.timeout(DROP_SECONDS):
-        await lane.drop_staged([part])
+        await lane.drop_staged(parts)

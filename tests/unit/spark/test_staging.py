@@ -10,6 +10,7 @@ import pytest
 
 import sealane
 from sealane.errors import InvalidName, SealaneError
+from sealane.message import Batch
 from sealane.spark import publishing, staging
 from sealane.spark.access import Access, find_access
 from sealane.spark.errors import InvalidOption, NodeUnreachable
@@ -85,11 +86,23 @@ def test_a_write_without_rows_asks_the_node_for_nothing(topic: str) -> None:
     assert part.batches == 0
 
 
-def test_more_than_may_be_on_its_way_is_sent_as_it_is_confirmed(
-    node: NodeProcess, access: Access, topic: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("limit", "most"), [("IN_FLIGHT_BYTES", 10_000), ("IN_FLIGHT_BATCHES", 2)])
+def test_no_more_is_on_its_way_than_may_be(
+    node: NodeProcess, access: Access, limit: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "IN_FLIGHT_BYTES", 10_000)
+    topic = f"limited-{limit}"
+    on_their_way: list[int] = []
+
+    class Watched(StagedPart):
+        def add(self, topic: str, batch: Batch) -> None:
+            super().add(topic, batch)
+            on_their_way.append(self._unsure_bytes if limit == "IN_FLIGHT_BYTES" else len(self._unsure))
+
+    monkeypatch.setattr(staging, "StagedPart", Watched)
+    monkeypatch.setattr(staging, limit, most)
     part = stage(access, rows(topic, 30))
+    assert len(on_their_way) == 30
+    assert 0 < max(on_their_way) <= most
     publish(access, topic, [told(part)])
     assert seen(node, topic) == counted(3_000)
 
