@@ -1,6 +1,6 @@
 """Spark: a topic is a streaming DataFrame, and what it says is a chart while messages still come in.
 
-It needs Java, and `pip install 'sealane[spark,server]' matplotlib`. A real node would be there already, by `sealane up`,
+It needs Java, and `pip install 'sealane[spark,server]' matplotlib`. A real node would be there already (`sealane up`),
 and no `url` would be needed. The chart is kept if you say where: `python 15_topics_as_dataframes.py chart.png`.
 """
 

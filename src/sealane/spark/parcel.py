@@ -1,9 +1,10 @@
-"""The package as one value: a zip of its own source, which travels to where it is not installed."""
+"""The package as one value: a zip of its own source, compressed, which travels to where it is not installed."""
 
 from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -11,7 +12,7 @@ from importlib.resources.abc import Traversable
 
 PACKAGE = "sealane"
 SOURCE = ".py"
-LEFT_AT_HOME = frozenset({"cli", "doors", "server", "testing"})
+LEFT_AT_HOME = frozenset(f"{PACKAGE}/{part}" for part in ("cli", "doors", "engine/local", "server", "testing"))
 """What only a node needs, or a person."""
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 """One date for all files: the same source is the same parcel, so that whoever has unpacked it once has it."""
@@ -25,15 +26,15 @@ def parcel() -> bytes:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
         for name, file in sorted(_sources(PACKAGE, files(PACKAGE))):
-            entry = zipfile.ZipInfo(name, ZIP_EPOCH)
-            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED, COMPRESSION)
-    return held.getvalue()
+            archive.writestr(zipfile.ZipInfo(name, ZIP_EPOCH), file.read_bytes())
+    # As a whole: many small files have much in common.
+    return zlib.compress(held.getvalue(), COMPRESSION)
 
 
 def _sources(name: str, folder: Traversable) -> Iterator[tuple[str, Traversable]]:
     for entry in folder.iterdir():
         path = f"{name}/{entry.name}"
-        if entry.name in LEFT_AT_HOME and name == PACKAGE:
+        if path in LEFT_AT_HOME:
             continue
         if entry.is_dir():
             yield from _sources(path, entry)

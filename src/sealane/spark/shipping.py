@@ -22,6 +22,7 @@ import stat
 import sys
 import tempfile
 import zipfile
+import zlib
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -160,7 +161,7 @@ def _unpacked_at(digest: str, package: bytes) -> Path:
     """The folder that holds the package's files; the processes of a machine share it."""
     folder = _private_folder()
     home = folder / digest
-    with zipfile.ZipFile(io.BytesIO(package)) as archive, (folder / "lock").open("a") as lock:
+    with zipfile.ZipFile(io.BytesIO(zlib.decompress(package))) as archive, (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _is_whole(home, archive):
             # Whatever cleans temporary folders up may have taken a part of it.
