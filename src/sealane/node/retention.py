@@ -43,6 +43,9 @@ class Retention:
             await self._node.staging.tidy()
         except (SealaneError, OSError) as error:
             log.warning("what was staged too long ago is kept for now", reason=str(error))
+        except Exception as error:
+            # Topics have their retention all the same.
+            self._node.supervisor.crashed("staging", error)
         for topic in list(self._node.topics.values()):
             try:
                 await self._trim(topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 import sealane
 from sealane.client.embedded import in_process
 from sealane.client.lane import Lane
-from sealane.engine import Append
+from sealane.engine import Append, Opened, PartitionKey
 from sealane.engine.local import LocalEngine, StorageSettings
 from sealane.engine.local.files import DiskFiles
 from sealane.engine.memory import MemoryEngine
@@ -164,6 +164,47 @@ async def test_a_disk_that_is_full_now_and_then_delays_it_and_repeats_nothing(ev
         engine.every = None
         assert await all_stored(lane)
         assert await lane.publish_staged("job", []) is False
+    await node.close()
+
+
+class SlowToOpen(Refusing):
+    """Is read again only when a test says so: until then memory is ahead of what is stored."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        super().__init__(clock)
+        self.ready = asyncio.Event()
+        self.ready.set()
+
+    async def open(self, partition: PartitionKey, *, sealed: bool = True) -> Opened:
+        await self.ready.wait()
+        return await super().open(partition, sealed=sealed)
+
+
+@pytest.mark.parametrize("step_bytes", [500, 1 << 20])
+async def test_a_publish_whose_commit_failed_is_neither_decided_nor_done(step_bytes: int) -> None:
+    moment = iter(range(1_700_000_000_000_000, 1 << 62))
+    engine = SlowToOpen(lambda: next(moment))
+    settings = NodeSettings(staging=StagingSettings(step_bytes=step_bytes))
+    node = await Node.open(engine, Surroundings(lambda: next(moment), lambda count: bytes(count)), settings)
+    async with in_process(node) as lane:
+        parts = await stage_all(lane, "first")
+        await lane.create_topic("orders")
+        await lane.create_topic("shop/invoices")
+        await lane.publish_staged("another job", [])
+        engine.every = 1
+        engine.ready.clear()
+        with pytest.raises(StorageFull):
+            await lane.publish_staged("job", parts)
+        engine.every = None
+        for again in (parts, []):
+            # Memory says that it was decided or done; storage has not been asked yet.
+            with pytest.raises(StorageError):
+                await lane.publish_staged("job", again)
+        engine.ready.set()
+        await until(lambda: all(owner.error is None for topic in node.topics.values() for owner in topic.owners))
+        assert await stored(lane, "orders") == []
+        assert await lane.publish_staged("job", parts) is True
+        assert await all_stored(lane)
     await node.close()
 
 

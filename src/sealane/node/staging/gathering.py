@@ -89,4 +89,4 @@ def check_room(topic: Topic, messages: int) -> None:
     limited = [room for room in rooms if room is not None]
     limit = topic.config.messages_max
     if limit is not None and len(limited) == len(rooms) and sum(limited) < messages:
-        raise QueueFull(topic.full_name, limit * len(rooms), limit * len(rooms) - sum(limited) + messages)
+        raise QueueFull(topic.full_name, limit * len(rooms), limit * len(rooms) - sum(limited))

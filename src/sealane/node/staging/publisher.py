@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from sealane.delivery.events import Event, PartsEnded, PublishAdvanced, PublishDecided
-from sealane.delivery.staging import DecisionName
+from sealane.delivery.staging import DecisionName, StagedBatch
 from sealane.engine import Engine
 from sealane.errors import InvalidArgument, QueueFull, SealaneError, StagedPartLost, TransactionAborted
 from sealane.log import get_log
@@ -45,9 +45,9 @@ class Publisher:
     async def publish(self, order: Order) -> None:
         """Publish it as a whole. If this raises before anything is decided, nothing of it is published."""
         sources = self._sources(order)
-        topics = await self._targets(order, sources)
-        batches = {owner: owner.core.staged.batches(order.parts) for owner in sources}
         cores = [owner.core for owner in sources]
+        batches = {owner: owner.core.staged.batches(order.parts) for owner in sources}
+        topics = await self._targets(order, [batch for held in batches.values() for batch in held])
         for owner in sources:
             await owner.durable(owner.core.end)
         whole = bytes_of([batch for held in batches.values() for batch in held]) <= self._step_bytes
@@ -73,7 +73,7 @@ class Publisher:
             await self.complete(order.name)
 
     async def complete(self, name: DecisionName) -> None:
-        """Take a publish that is decided to its end, however often a step is refused meanwhile. Raises only if the
+        """Take a publish that is decided, durably, to its end, however often a step is refused. Raises only if the
         engine has stopped.
         """
         pause, messages_max, told = RETRY_SECONDS_MIN, None, ""
@@ -114,20 +114,21 @@ class Publisher:
             owner.check()
         return sorted(sources, key=lambda owner: owner.key.domain)
 
-    async def _targets(self, order: Order, sources: Sequence[PartitionOwner]) -> dict[str, Topic]:
+    async def _targets(self, order: Order, batches: Sequence[StagedBatch]) -> dict[str, Topic]:
         """The topics that its messages are for, made now if need be, with room for them."""
         counts: dict[str, int] = {}
-        for owner in sources:
-            for batch in owner.core.staged.batches(order.parts):
-                counts[batch.topic] = counts.get(batch.topic, 0) + batch.count
+        for batch in batches:
+            counts[batch.topic] = counts.get(batch.topic, 0) + batch.count
         topics = {}
         for name, count in counts.items():
             topic = topics[name] = await self._registry.get_or_create(name)
             try:
                 check_durable(topic)
                 check_room(topic, count)
-            except (InvalidArgument, QueueFull) as problem:
+            except InvalidArgument as problem:
                 raise TransactionAborted(order.transaction, str(problem)) from problem
+            except QueueFull as full:
+                raise TransactionAborted(order.transaction, f"{count:,} more messages do not fit: {full}") from full
         return topics
 
     def _first_events(
@@ -157,7 +158,7 @@ class Publisher:
         sources = [owner for owner in logs if name in owner.core.staged.decisions]
         if not sources:
             if not is_done(coordinator.core, name):
-                # The domain was destroyed whose messages were left.
+                # It was decided, and is not: the domain was destroyed for which messages were left.
                 await self._commit(Gathered(), {coordinator: [done(name, self._clock())]})
             return None
         source = sources[0]

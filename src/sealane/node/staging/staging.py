@@ -144,6 +144,7 @@ class Staging:
     async def _publish(self, order: Order) -> bool:
         async with self._transactions.alone(order.name[0]):
             coordinator = await coordinator_of(self._registry, durable=True)
+            coordinator.check()
             if self._is_decided(order.name):
                 await self._publisher.complete(order.name)
             elif is_done(coordinator.core, order.name):
@@ -168,6 +169,9 @@ class Staging:
             self._taken.difference_update(parts)
 
     def _is_decided(self, name: DecisionName) -> bool:
+        """Asked by who holds the lock of that name."""
+        for owner in self._logs.all():
+            owner.check()  # After a commit that failed it may know of a decision that never was.
         return any(name in owner.core.staged.decisions for owner in self._logs.all())
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
@@ -212,11 +216,12 @@ class Staging:
     def _complete(self, name: DecisionName) -> asyncio.Task[None]:
         async def complete() -> None:
             async with self._transactions.alone(name[0]):
-                if self._is_decided(name):
-                    try:
+                try:
+                    if self._is_decided(name):
                         await self._publisher.complete(name)
-                    except StorageError as error:
-                        log.warning("a publish of what is staged waits for a restart", reason=str(error))
+                except StorageError as error:
+                    # `tidy` comes back to it, or a restart if the engine has stopped.
+                    log.warning("a publish of what is staged waits", transaction=name[0], reason=str(error))
             self._logs.trim()
 
         task = self._supervisor.keep("staged publish", complete, transaction=name[0])
