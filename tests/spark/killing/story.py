@@ -44,7 +44,9 @@ class Story:
         (directory / "files").mkdir()
         for number in range(FILES):
             rows = "".join(f"{number}-{row}\n" for row in range(FILE_ROWS))
-            (directory / "files" / f"{number}.txt").write_text(rows)
+            path = directory / "files" / f"{number}.txt"
+            path.write_text(rows)
+            os.utime(path, (number, number))  # Spark takes the oldest first.
         with sealane.connect_sync(node.url) as lane:
             lane.create_topic(BATCH_TOPIC, partitions=2)
             lane.create_topic(STREAM_TOPIC, partitions=2)
