@@ -125,6 +125,7 @@ COMMANDS: dict[str, Row] = {
     "drop_staged": Row(needs("publish"), _drop_staged, (wire.DropStaged,)),
     "attach": Row(needs("consume"), _consume, (wire.Attach, wire.Ack, wire.Nack, wire.Extend, wire.Detach)),
     "browse": Row(needs("consume"), lambda lane, domain: lane.browse(f"{domain}/t", 0, 0), (wire.Browse,)),
+    "browse_packed": Row(needs("consume"), lambda lane, domain: lane.browse(f"{domain}/t", 0, 0)),
     "logs": Row(needs("consume"), _finds_log, (wire.DescribeLogs,)),
     "advance": Row(
         needs("consume"), lambda lane, domain: lane.advance(f"{domain}/t", "reader", {0: 1}), (wire.Advance,)

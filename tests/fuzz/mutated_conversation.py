@@ -56,7 +56,7 @@ CONVERSATION: tuple[bytes, ...] = (
     _said(wire.ListExchanges(17)),
     _said(wire.Transact(18, "t", [("orders", len(SEEDS[0])), ("more", len(SEEDS[1]))], []), SEEDS[0], SEEDS[1]),
     _said(wire.Browse(19, "orders", 0, 0, 4096)),
-    _said(wire.Browse(25, "orders", 0, 0, 4096, None, 3)),
+    _said(wire.Browse(25, "orders", 0, 0, 4096, None, 3, True)),
     _said(wire.DescribeLogs(26, ["orders", "o*", "*/*"], 1_000_000)),
     _said(wire.Advance(27, "orders", "workers", {0: 1})),
     _said(wire.Stage(28, "orders"), STAGED),

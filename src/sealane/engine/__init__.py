@@ -1,7 +1,18 @@
 """Engines: where partitions' logs and compare-and-set values live."""
 
 from sealane.engine.backup_report import BacksUp, BackupReport, PartitionOffsets
-from sealane.engine.contract import Append, Engine, Opened, PartitionKey, Span, Stored, Usage, Value
+from sealane.engine.contract import (
+    Append,
+    Engine,
+    Opened,
+    Packed,
+    PartitionKey,
+    ReadsPacked,
+    Span,
+    Stored,
+    Usage,
+    Value,
+)
 
 __all__ = [
     "Append",
@@ -9,8 +20,10 @@ __all__ = [
     "BacksUp",
     "Engine",
     "Opened",
+    "Packed",
     "PartitionKey",
     "PartitionOffsets",
+    "ReadsPacked",
     "Span",
     "Stored",
     "Usage",

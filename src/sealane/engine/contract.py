@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from sealane.engine.watch import EngineWatch
-from sealane.message import Batch
+from sealane.message import Batch, decode
 from sealane.prompt import Prompt
 from sealane.security.at_rest.sealing import Sealer
 
@@ -74,6 +74,24 @@ class Stored(NamedTuple):
     @property
     def stop(self) -> int:
         return self.base + len(self.batch)
+
+
+class Packed(NamedTuple):
+    """A batch in a log as it is stored: compressed."""
+
+    base: int
+    messages: int
+    data: memoryview
+    """Its encoding."""
+    nbytes: int
+    """What that unpacks to."""
+
+    @property
+    def stop(self) -> int:
+        return self.base + self.messages
+
+    def opened(self) -> Stored:
+        return Stored(self.base, decode(self.data, limits=None))
 
 
 class Value(NamedTuple):
@@ -183,6 +201,17 @@ class Engine(Protocol):
 
     async def close(self) -> None:
         """Finish what was called, make it durable, release everything. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class ReadsPacked(Protocol):
+    """An engine that stores batches compressed, and can give them to who opens them elsewhere."""
+
+    async def read_packed(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int, stop: int | None = None
+    ) -> list[Stored | Packed]:
+        """As `Engine.read`; `bytes_max` is of what the batches unpack to."""
         ...
 
 

@@ -22,6 +22,7 @@ from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import kept_places, kept_schema
 from sealane.message.ipc_message import inspect, misfit, nulls_claimed
 from sealane.message.limits import Limits
+from sealane.message.packing import pack, unpack, unpack_foreign, unpacked_size
 from sealane.message.plain import check_plain
 from sealane.message.schema import ALL_OPTIONAL, ENVELOPE, HEADERS, SCHEMA, SCHEMA_VERSION
 from sealane.message.validation import check_messages, check_structure, first_line
@@ -35,7 +36,6 @@ FRAMING_BYTES_MAX = 8192
 _HEADER = struct.Struct("<BBHI")
 _ZSTD = 1
 _FLAGS = _ZSTD
-_SIZE = struct.Struct("<Q")
 _ARROW_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError)
 _NUMBER_MAX = 2**63 - 1
 
@@ -58,7 +58,7 @@ def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) ->
         if compression != "zstd":
             raise ValueError(f"compression {compression!r} is not known; there is 'zstd'")
         flags = _ZSTD
-        body = pa.py_buffer(_SIZE.pack(body.size) + pa.compress(body, codec="zstd", asbytes=True))
+        body = pack(body)
     return _head(flags, absent, batch.meta), body
 
 
@@ -67,11 +67,20 @@ def encode(batch: Batch, *, compression: Literal["zstd"] | None = None) -> bytes
     return b"".join(encode_parts(batch, compression=compression))
 
 
-def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits | None) -> Batch:
+def packed_size(data: memoryview) -> int | None:
+    """What an encoding that this node wrote unpacks to; None if it is not compressed."""
+    flags, _, _, body_at = _read_head(data, foreign=False)
+    return unpacked_size(data[body_at:]) if flags & _ZSTD else None
+
+
+def decode(
+    data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits | None, unpacked_bytes_max: int | None = None
+) -> Batch:
     """The batch that `data` holds; its columns share the memory of `data`, which must not change any more.
 
     With `limits` the bytes are foreign: everything is checked, and a batch that comes back keeps every rule of the
-    contract. `limits=None` is for bytes that this node wrote and whose checksum or seal has already been verified.
+    contract; they may be compressed only where `unpacked_bytes_max` says to how much they may unpack. `limits=None` is
+    for bytes that this node wrote and whose checksum or seal has already been verified.
     Raises `InvalidBatch`, `InvalidMessage` or `LimitExceeded`; of own bytes `FormatTooNew` too.
     """
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
@@ -83,7 +92,9 @@ def decode(data: bytes | bytearray | memoryview | pa.Buffer, *, limits: Limits |
         records, encoded = _read_own(body, absent, flags)
         return Batch.of_kept(records, meta, absent, exact=True, encoded=encoded)
     if flags & _ZSTD:
-        raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
+        if unpacked_bytes_max is None:
+            raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
+        body = unpack_foreign(body, unpacked_bytes_max)
     if absent == ALL_OPTIONAL and body.address % 8 == 0:
         layout = check_plain(memoryview(body).cast("B"), limits)
         if layout is not None:
@@ -149,7 +160,7 @@ def _read_own(body: pa.Buffer, absent: int, flags: int) -> tuple[pa.RecordBatch,
     """The columns, and the message that they are in, as it is without compression."""
     try:
         if flags & _ZSTD:
-            body = pa.decompress(body.slice(_SIZE.size), decompressed_size=_SIZE.unpack_from(body)[0], codec="zstd")
+            body = unpack(body)
         return pa.ipc.read_record_batch(body, kept_schema(absent)), body
     except (*_ARROW_ERRORS, struct.error) as error:
         raise InvalidBatch(f"Arrow cannot read it: {first_line(error)}") from None

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from sealane.errors import TopicNotFound
+from sealane.errors import InvalidArgument, TopicNotFound
+from sealane.node.owner import PartitionOwner
 from sealane.node.starts import offset_of
 from sealane.node.topics import Topic
 
@@ -30,13 +31,18 @@ class TopicLog(msgspec.Struct, frozen=True, array_like=True):
     partitions: list[PartitionLog]
 
 
-def check_incarnation(topic: Topic, wanted: int | None) -> None:
-    """Raise `TopicNotFound` if a reader means an earlier topic of this name."""
-    if wanted is not None and wanted != topic.record.incarnation:
-        now = topic.record.incarnation
-        raise TopicNotFound(
-            topic.full_name, f"it was deleted and made again: {wanted} was asked for, this one is {now}"
-        )
+def partition_to_read(topic: Topic, partition: int, incarnation: int | None) -> PartitionOwner:
+    """Raises `TopicNotFound` if the reader means an earlier topic of this name, `InvalidArgument` for a partition that
+    is not there.
+    """
+    now = topic.record.incarnation
+    if incarnation not in (None, now):
+        detail = f"it was deleted and made again: {incarnation} was asked for, this one is {now}"
+        raise TopicNotFound(topic.full_name, detail)
+    if not 0 <= partition < len(topic.owners):
+        problem = f"{partition} is not in 0 to {len(topic.owners) - 1}, the partitions of {topic.full_name!r}"
+        raise InvalidArgument("partition", problem)
+    return topic.owners[partition]
 
 
 async def describe_logs(topics: Sequence[Topic], at: datetime | None) -> list[TopicLog]:

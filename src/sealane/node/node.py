@@ -17,9 +17,9 @@ from sealane._version import __version__
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.delivery.events import Configured, Sought, Subscribed, Unsubscribed
 from sealane.delivery.filters import compile_filter
-from sealane.engine import BacksUp, BackupReport, Engine, Stored
+from sealane.engine import BacksUp, BackupReport, Engine, Packed, ReadsPacked, Stored
 from sealane.engine.memory import MemoryEngine
-from sealane.errors import InvalidArgument, ModeConflict, StorageError, SubscriptionNotFound, TopicNotFound
+from sealane.errors import ModeConflict, StorageError, SubscriptionNotFound, TopicNotFound
 from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
 from sealane.message.names import DEFAULT_DOMAIN
@@ -37,7 +37,7 @@ from sealane.node.exchanges import Exchanges
 from sealane.node.grant_changes import cut_off_forbidden
 from sealane.node.identity import Identity
 from sealane.node.locks import Locks
-from sealane.node.logs import check_incarnation
+from sealane.node.logs import partition_to_read
 from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import Publishing, spread, start_publish
@@ -408,10 +408,22 @@ class Node:
         stop: int | None = None,
     ) -> list[Stored]:
         """Stored batches as they are, without leasing anything; see `RawLogs.browse`."""
-        topic = self.topic(name)
-        check_incarnation(topic, incarnation)
-        if not 0 <= partition < len(topic.owners):
-            problem = f"{partition} is not in 0 to {len(topic.owners) - 1}, the partitions of {topic.full_name!r}"
-            raise InvalidArgument("partition", problem)
-        owner = topic.owners[partition]
+        owner = partition_to_read(self.topic(name), partition, incarnation)
         return await owner.engine.read(owner.key, offset, bytes_max=bytes_max, stop=stop)
+
+    async def browse_packed(
+        self,
+        name: str,
+        partition: int,
+        offset: int,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> Sequence[Stored | Packed]:
+        """The same for who unpacks what is stored compressed: the node need not, and sends less."""
+        owner = partition_to_read(self.topic(name), partition, incarnation)
+        engine = owner.engine
+        if isinstance(engine, ReadsPacked):
+            return await engine.read_packed(owner.key, offset, bytes_max=bytes_max, stop=stop)
+        return await engine.read(owner.key, offset, bytes_max=bytes_max, stop=stop)

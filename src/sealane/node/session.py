@@ -17,7 +17,7 @@ import msgspec
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SubscriptionConfig
-from sealane.engine import BackupReport, Stored
+from sealane.engine import BackupReport, Packed, Stored
 from sealane.engine.backup_report import Progress
 from sealane.errors import Closed, Forbidden, InvalidArgument, InvalidBatch, RateLimited, TopicNotFound
 from sealane.message import Batch, decode, split_topic
@@ -281,6 +281,25 @@ class Session(Asking):
         """Stored batches as they are, without leasing anything."""
         name = self.allow("consume", topic)
         stored = await self._node.browse(
+            name, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
+        )
+        self._note_reading(self._node.topic(name).is_system, name)
+        return stored
+
+    @_counted
+    async def browse_packed(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        bytes_max: int = 1 << 20,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> Sequence[Stored | Packed]:
+        """The same for who unpacks what is stored compressed."""
+        name = self.allow("consume", topic)
+        stored = await self._node.browse_packed(
             name, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
         )
         self._note_reading(self._node.topic(name).is_system, name)

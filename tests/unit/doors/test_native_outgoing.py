@@ -10,8 +10,9 @@ from pyroaring import BitMap64
 
 from sealane.doors.native.merging import MERGED_MESSAGES_MAX, SMALL_BYTES, WORTH_MERGING, merged
 from sealane.doors.native.outgoing import browsed_parts, deliver_frames, placed_shares
-from sealane.engine import Stored
-from sealane.message import Batch, BatchMeta, Limits, Row, Stamp, decode, from_payloads, from_rows
+from sealane.engine import Packed, Stored
+from sealane.message import Batch, BatchMeta, Limits, Row, Stamp, decode, encode, from_payloads, from_rows
+from sealane.message.codec import packed_size
 from sealane.node.deliveries import Delivery, Part, cut
 from sealane.node.receipts import Receipts, Share
 from sealane.wire.messages import Deliver, PlacedShare
@@ -147,6 +148,32 @@ def test_a_browsed_log_has_at_least_one_message_however_little_fits() -> None:
     assert sum(map(len, body)) == parts[0][2]
     assert [part[:2] for part in browsed_parts(stored, 1 << 20)[0]] == [(5, 4), (9, 1)]
     assert browsed_parts([], 1) == ([], [])
+
+
+def packed(base: int, batch: Batch) -> Packed:
+    data = memoryview(encode(batch, compression="zstd"))
+    size = packed_size(data)
+    assert size is not None
+    return Packed(base, len(batch), data, size)
+
+
+def test_what_is_packed_is_sent_so_beside_what_is_not() -> None:
+    batches = [batch_of(b"a" * 1_000, b"b"), batch_of(b"c"), batch_of(b"d" * 1_000)]
+    stored: list[Stored | Packed] = [packed(0, batches[0]), Stored(2, batches[1]), packed(3, batches[2])]
+    parts, body = browsed_parts(stored, 1 << 20)
+    assert [part[:2] for part in parts] == [(0, 2), (2, 1), (3, 1)]
+    whole, at = b"".join(body), 0
+    for (_, _, size, _), batch in zip(parts, batches, strict=True):
+        assert decode(whole[at : at + size], limits=LIMITS, unpacked_bytes_max=10_000) == batch
+        at += size
+    assert at == len(whole) < 2_000
+
+
+def test_what_would_unpack_to_more_than_a_frame_holds_is_sent_in_pieces_that_need_no_unpacking() -> None:
+    batch = batch_of(*[b"x" * 1_000] * 64)
+    parts, body = browsed_parts([packed(5, batch), packed(69, batch)], 20_000)
+    assert [part[:2] for part in parts] == [(5, 16)]
+    assert decode(b"".join(body), limits=LIMITS).payloads() == [b"x" * 1_000] * 16
 
 
 @pytest.mark.parametrize(

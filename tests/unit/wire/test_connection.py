@@ -70,7 +70,7 @@ EXAMPLES: dict[type, Any] = {
     wire.Bind: wire.Bind(1, "events", "orders", "#"),
     wire.Unbind: wire.Unbind(1, "events", "orders", "#"),
     wire.ListExchanges: wire.ListExchanges(1),
-    wire.Browse: wire.Browse(1, "orders", 0, 5, 1 << 20, 3, 99),
+    wire.Browse: wire.Browse(1, "orders", 0, 5, 1 << 20, 3, 99, True),
     wire.Browsed: wire.Browsed(1, [(0, 3, 256, None)]),
     wire.DescribeLogs: wire.DescribeLogs(1, ["orders", "shop/*"], 123),
     wire.Status: wire.Status(1),

@@ -225,9 +225,9 @@ class RemoteBroker:
         incarnation: int | None = None,
         stop: int | None = None,
     ) -> list[Stored]:
-        request = Browse(0, topic, partition, offset, bytes_max, incarnation, stop)
+        request = Browse(0, topic, partition, offset, bytes_max, incarnation, stop, packed=True)
         reply, body = await self._ask(request, again=True)
-        return stored_of(_expected(reply, Browsed).parts, body)
+        return stored_of(_expected(reply, Browsed).parts, body, self._limits, bytes_max)
 
     async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:
         at_us = None if at is None else time_us_of("at", at)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sealane.engine import Stored
 from sealane.message import Batch, Limits, decode
+from sealane.message.codec import FRAMING_BYTES_MAX
 from sealane.node.deliveries import Delivery, Part
 from sealane.node.receipts import Receipts, Share
 from sealane.wire.errors import ProtocolError
@@ -41,23 +42,32 @@ def delivery_of(message: Deliver, body: memoryview, subscription: str, generatio
     )
 
 
-def stored_of(parts: Sequence[WirePart], body: memoryview) -> list[Stored]:
-    return [Stored(int(part.offsets[0]), part.batch) for part in _parts_of(parts, body)]
+def stored_of(parts: Sequence[WirePart], body: memoryview, limits: Limits, bytes_max: int) -> list[Stored]:
+    """The answer to a request for about `bytes_max`, of a node with these limits: what comes compressed unpacks to no
+    more than one batch beyond that.
+    """
+    batch_bytes_max = limits.batch_bytes_max + FRAMING_BYTES_MAX
+    found: list[Stored] = []
+    unpacked = 0
+    for part in _parts_of(parts, body, batch_bytes_max):
+        unpacked += part.batch.nbytes
+        if unpacked > max(bytes_max, len(body)) + batch_bytes_max:
+            raise ProtocolError("bad-message", f"more than {unpacked:,} bytes are no answer to {bytes_max:,} asked for")
+        found.append(Stored(int(part.offsets[0]), part.batch))
+    return found
 
 
-def _parts_of(parts: Sequence[WirePart], body: memoryview) -> list[Part]:
-    found: list[Part] = []
+def _parts_of(parts: Sequence[WirePart], body: memoryview, unpacked_bytes_max: int | None = None) -> Iterator[Part]:
     at = 0
     for first, count, size, scattered in parts:
         if size < 0 or at + size > len(body):
             raise ProtocolError("bad-message", f"a batch of {size:,} bytes is not in a body of {len(body):,}")
-        batch = decode(body[at : at + size], limits=_WHATEVER_IS_STORED)
+        batch = decode(body[at : at + size], limits=_WHATEVER_IS_STORED, unpacked_bytes_max=unpacked_bytes_max)
         offsets = range(first, first + count) if scattered is None else _integers(scattered, "<i8").astype(np.uint64)
         if len(batch) != count or len(offsets) != count:
             raise ProtocolError("bad-message", f"a batch of {len(batch):,} messages was announced as {count:,}")
-        found.append(Part(offsets, batch))
+        yield Part(offsets, batch)
         at += size
-    return found
 
 
 def receipts_of(shares: Sequence[PlacedShare], batch: Batch) -> Receipts:

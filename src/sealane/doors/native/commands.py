@@ -150,7 +150,8 @@ async def _browse(asker: Asker, request: wire.Browse, body: memoryview) -> Outco
     if request.offset < 0:
         raise InvalidArgument("offset", f"{request.offset} is not an offset from 0")
     bytes_max = min(max(request.bytes_max, 1), BROWSE_BYTES_MAX)
-    stored = await asker.session.browse(
+    browse = asker.session.browse_packed if request.packed else asker.session.browse
+    stored = await browse(
         request.topic,
         request.partition,
         request.offset,

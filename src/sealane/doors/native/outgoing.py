@@ -8,7 +8,7 @@ import numpy as np
 
 from sealane.delivery.offsets import span
 from sealane.doors.native.merging import merged
-from sealane.engine import Stored
+from sealane.engine import Packed, Stored
 from sealane.message import Batch, encode_parts
 from sealane.node.deliveries import Delivery, Part, offsets_of
 from sealane.node.receipts import Receipts
@@ -62,12 +62,31 @@ def _deliver(
     return Deliver(consumer, delivery.topic, delivery.partition, delivery.lease, delivery.deadline_us, parts, attempts)
 
 
-def browsed_parts(stored: Sequence[Stored], body_bytes_max: int) -> tuple[list[WirePart], Body]:
+def browsed_parts(stored: Sequence[Stored | Packed], body_bytes_max: int) -> tuple[list[WirePart], Body]:
     """As many of the stored batches as fit into one answer; at least one, cut down if it must be."""
-    parts = [Part(range(each.base, each.stop), each.batch) for each in stored]
-    for _, wire_parts, body in _grouped(parts, body_bytes_max):
-        return wire_parts, body
-    return [], []
+    wire_parts: list[WirePart] = []
+    body: Body = []
+    room = body_bytes_max
+    for each in stored:
+        for wire_part, pieces, count in _browsed(each, body_bytes_max):
+            if wire_parts and count > room:
+                return wire_parts, body
+            wire_parts.append(wire_part)
+            body.extend(pieces)
+            room -= count
+    return wire_parts, body
+
+
+def _browsed(stored: Stored | Packed, body_bytes_max: int) -> Iterator[tuple[WirePart, Body, int]]:
+    if isinstance(stored, Packed):
+        # Whoever unpacks it relies on it that a frame could hold what comes of it.
+        if max(stored.nbytes, len(stored.data)) <= body_bytes_max:
+            yield (stored.base, stored.messages, len(stored.data), None), [stored.data], len(stored.data)
+            return
+        stored = stored.opened()
+    whole = Part(range(stored.base, stored.stop), stored.batch)
+    for part, pieces, count in _encoded([whole], body_bytes_max):
+        yield _wire_part(part, count), pieces, count
 
 
 def _grouped(parts: Sequence[Part], body_bytes_max: int) -> Iterator[tuple[list[Part], list[WirePart], Body]]:

@@ -12,11 +12,12 @@ import struct
 import msgspec
 import pyarrow as pa
 
-from sealane.engine.contract import PartitionKey, Stored
+from sealane.engine.contract import Packed, PartitionKey, Stored
 from sealane.engine.local import record
-from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED, Bytes
+from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED, Bytes
 from sealane.errors import CorruptData, InvalidBatch
 from sealane.message import SCHEMA, Batch, BatchMeta, decode
+from sealane.message.codec import packed_size
 from sealane.security.at_rest.sealing import Sealer
 
 ZIPPED = 4
@@ -56,6 +57,22 @@ def open_messages(
     if count:
         raise CorruptData(f"a stored entry holds {-count:+,} messages more than its head says")
     return stored
+
+
+def open_packed(
+    raw: Bytes, *, partition: PartitionKey, base: int, count: int, flags: int, sealer: Sealer | None
+) -> list[Stored | Packed]:
+    """The same, and a batch that is stored compressed stays so."""
+    if not flags & (ARROW | MANY):
+        plain = memoryview(_open_body(raw, partition, MESSAGES, base, count, flags, sealer)).cast("B")
+        try:
+            size = packed_size(plain)
+        except (InvalidBatch, struct.error) as error:
+            raise CorruptData(f"a stored batch cannot be read: {error}") from error
+        if size is not None:
+            return [Packed(base, count, plain, size)]
+        raw, flags = plain, flags & ~SEALED
+    return [*open_messages(raw, partition=partition, base=base, count=count, flags=flags, sealer=sealer)]
 
 
 def open_journal(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sealane.engine.backup_report import BackupReport, Progress
-from sealane.engine.contract import Append, Opened, PartitionKey, Stored, Usage, Value
+from sealane.engine.contract import Append, Opened, Packed, PartitionKey, Stored, Usage, Value
 from sealane.engine.local.background import Joints, MakeCompactor, arrange
 from sealane.engine.local.backup_online import OnlineBackup
 from sealane.engine.local.compactor_process import Compactor
@@ -294,6 +294,11 @@ class LocalEngine:
         self, partition: PartitionKey, offset: int, *, bytes_max: int, stop: int | None = None
     ) -> list[Stored]:
         return await self._reads.messages(partition, offset, bytes_max, stop)
+
+    async def read_packed(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int, stop: int | None = None
+    ) -> list[Stored | Packed]:
+        return await self._reads.packed(partition, offset, bytes_max, stop)
 
     async def read_journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
         return await self._reads.journal(partition, offset)

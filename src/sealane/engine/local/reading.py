@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from sealane.engine.contract import PartitionKey, Stored
+from sealane.engine.contract import Packed, PartitionKey, Stored
 from sealane.engine.local import record
-from sealane.engine.local.compacted import open_journal, open_messages
+from sealane.engine.local.compacted import open_journal, open_messages, open_packed
 from sealane.engine.local.files import File, Files
 from sealane.engine.local.index import Row
 from sealane.errors import CorruptData
@@ -124,6 +124,13 @@ class Sources:
 def read_messages(sources: Sources, sealer: Sealer, partition: PartitionKey, row: Row) -> list[Stored]:
     """The batches of one row. `CorruptData` when they fail a check."""
     return open_messages(
+        _checked(sources, row), partition=partition, base=row.base, count=row.count, flags=row.flags, sealer=sealer
+    )
+
+
+def read_packed(sources: Sources, sealer: Sealer, partition: PartitionKey, row: Row) -> list[Stored | Packed]:
+    """The same, and what is stored compressed stays so."""
+    return open_packed(
         _checked(sources, row), partition=partition, base=row.base, count=row.count, flags=row.flags, sealer=sealer
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from sealane.engine.contract import PartitionKey, Span, Stored
+from sealane.engine.contract import Packed, PartitionKey, Span, Stored
 from sealane.engine.local.index import Row
 from sealane.engine.local.partition import PartitionLogs
-from sealane.engine.local.reading import Sources, read_journal, read_messages
+from sealane.engine.local.reading import Sources, read_journal, read_messages, read_packed
 from sealane.engine.local.record import JOURNAL, MESSAGES
 from sealane.engine.local.recovery import Quarantined
 from sealane.engine.local.runner import Runner
@@ -20,10 +20,19 @@ from sealane.security.at_rest.sealing import Sealer
 
 _log = get_log("sealane.engine")
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Stored | Packed | tuple[int, bytes])
+B = TypeVar("B", Stored, Stored | Packed)
 
 JOURNAL_READ_BYTES = 8 << 20
 """How much of a journal is read in one go off the loop."""
+
+
+class _Fetched(NamedTuple, Generic[R]):
+    found: list[R]
+    last: Row
+    """The last row that was read."""
+    spent: int
+    """What all of them unpack to, about."""
 
 
 class Reads:
@@ -46,7 +55,23 @@ class Reads:
     async def messages(
         self, partition: PartitionKey, offset: int, bytes_max: int, stop: int | None = None
     ) -> list[Stored]:
-        result: list[Stored] = []
+        return await self._read(partition, offset, bytes_max, stop, read_messages)
+
+    async def packed(
+        self, partition: PartitionKey, offset: int, bytes_max: int, stop: int | None = None
+    ) -> list[Stored | Packed]:
+        """The same, and what is stored compressed stays so."""
+        return await self._read(partition, offset, bytes_max, stop, read_packed)
+
+    async def _read(
+        self,
+        partition: PartitionKey,
+        offset: int,
+        bytes_max: int,
+        stop: int | None,
+        read: Callable[[Sources, Sealer, PartitionKey, Row], list[B]],
+    ) -> list[B | Stored]:
+        result: list[B | Stored] = []
         spent = 0
         while (logs := self._partitions.get(partition)) is not None and (not result or spent < bytes_max):
             offset = max(offset, logs.messages.start)
@@ -61,12 +86,12 @@ class Reads:
             rows = _older_rows(logs, offset, bytes_max - spent, stop)
             if not rows:
                 break
-            found = await self._fetch(logs, MESSAGES, rows, read_messages)
-            for stored in found:
+            fetched = await self._fetch(logs, MESSAGES, rows, read, bytes_max - spent)
+            for stored in fetched.found:
                 if stored.stop > offset and (stop is None or stored.base < stop):
-                    result.append(_from(offset, stored) if result else stored)
-            spent += sum(row.length for row in rows)
-            offset = rows[-1].stop
+                    result.append(stored if stored.base >= offset or not result else _from(offset, stored))
+            spent += fetched.spent
+            offset = fetched.last.stop
         return result
 
     async def journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
@@ -76,9 +101,9 @@ class Reads:
             rows = _rows_from(logs, JOURNAL, offset, JOURNAL_READ_BYTES)
             if not rows:
                 break
-            found = await self._fetch(logs, JOURNAL, rows, read_journal)
-            result.extend(entry for entry in found if entry[0] >= offset)
-            offset = rows[-1].stop
+            fetched = await self._fetch(logs, JOURNAL, rows, read_journal, JOURNAL_READ_BYTES)
+            result.extend(entry for entry in fetched.found if entry[0] >= offset)
+            offset = fetched.last.stop
         return result
 
     async def _fetch(
@@ -87,18 +112,24 @@ class Reads:
         kind: int,
         rows: list[Row],
         read: Callable[[Sources, Sealer, PartitionKey, Row], list[R]],
-    ) -> list[R]:
-        """What the rows hold; those that turn out to be damaged are quarantined and left out. So are those whose key
-        was destroyed, which is no damage: they are forgotten.
+        bytes_max: int,
+    ) -> _Fetched[R]:
+        """What the rows hold, or the first of them, where they unpack to more than `bytes_max`.
+
+        Those that turn out to be damaged are quarantined and left out. So are those whose key was destroyed, which is
+        no damage: they are forgotten.
         """
 
-        def work() -> tuple[list[R], list[tuple[Row, str]], list[Row]]:
+        def work() -> tuple[_Fetched[R], list[tuple[Row, str]], list[Row]]:
             found: list[R] = []
             damaged: list[tuple[Row, str]] = []
             shredded: list[Row] = []
+            spent = 0
             for row in rows:
                 try:
-                    found.extend(read(self._sources, self._sealer, logs.key, row))
+                    items = read(self._sources, self._sealer, logs.key, row)
+                    found.extend(items)
+                    spent += max(row.length, sum(map(_unpacked_bytes, items)))
                 except KeyDestroyed:
                     shredded.append(row)
                 except CorruptData as error:
@@ -107,11 +138,13 @@ class Reads:
                     if error.errno != errno.EIO:
                         raise
                     damaged.append((row, "the disk cannot read it"))
-            return found, damaged, shredded
+                if spent >= bytes_max:
+                    break
+            return _Fetched(found, row, spent), damaged, shredded
 
         self._sources.pin(rows)
         try:
-            found, damaged, shredded = await self._runner.run(work)
+            fetched, damaged, shredded = await self._runner.run(work)
             for row, reason in damaged:
                 self._quarantine(logs, kind, row, reason)
             for row in shredded:
@@ -120,7 +153,7 @@ class Reads:
                 _log.info("what was stored is unreadable, as its key was destroyed", partition=str(logs.key))
         finally:
             self._sources.unpin(rows)
-        return found
+        return fetched
 
     def _quarantine(self, logs: PartitionLogs, kind: int, row: Row, reason: str) -> None:
         if logs.log(kind).remove(row.base, row.file):
@@ -130,10 +163,20 @@ class Reads:
             _log.error("damaged data", detail=str(item))
 
 
-def _from(offset: int, stored: Stored) -> Stored:
+def _unpacked_bytes(item: Stored | Packed | tuple[int, bytes]) -> int:
+    """What it takes in memory, about, and without looking into it where that can be."""
+    if isinstance(item, Packed):
+        return item.nbytes
+    if isinstance(item, Stored):
+        encoded = item.batch.encoded
+        return item.batch.nbytes if encoded is None else int(encoded.size)
+    return len(item[1])
+
+
+def _from(offset: int, stored: Stored | Packed) -> Stored:
     """The batch without what was read before: compaction may have joined it with its neighbours meanwhile."""
-    if stored.base >= offset:
-        return stored
+    if isinstance(stored, Packed):
+        stored = stored.opened()
     return Stored(offset, stored.batch.slice(offset - stored.base, len(stored.batch)))
 
 

@@ -16,6 +16,9 @@ class Browse(Numbered, tag=80):
     """Given: refused with `topic-not-found` if the topic was deleted and made again since."""
     stop: int | None = None
     """Given: no batch that begins there or later is of use."""
+    packed: bool = False
+    """Whether batches may come compressed, as they are stored. Each unpacks to at most what the body of a frame may
+    hold, and all of them to about `bytes_max`."""
 
 
 class Browsed(Numbered, tag=81):
