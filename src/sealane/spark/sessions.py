@@ -19,6 +19,9 @@ from sealane.spark.registering import LOCAL_MASTER, WORKER_PYTHON, register
 
 Setting = str | int | float | bool
 
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""The environment variable by which a program knows the Java process that `spark-submit` has started for it."""
+
 MEMORY_SHARE = 4
 """The driver, which is all of a local Spark, may take this part of the machine: its Python workers need memory too."""
 GIBIBYTE = 2**30
@@ -51,20 +54,35 @@ def session(name: str = "sealane", *, master: str = "local[*]", quiet: bool = Tr
 
     Its workers run on this Python, its times are UTC, and its web page is off, since that is open to whoever reaches
     the machine. `quiet` leaves only errors of what Spark logs; without it Spark is as it is. `config` are settings of
-    Spark, with `_` for each dot: `session(spark_driver_memory="4g", spark_ui_enabled=True)`.
+    Spark, with `_` for each dot: `session(spark_driver_memory="4g", spark_ui_enabled=True)`. Under `spark-submit` what
+    that was given comes before `name`, `master` and these defaults.
     """
     settings = {"spark.app.name": name, "spark.master": master} | _defaults(master)
+    if quiet:
+        settings["spark.ui.showConsoleProgress"] = "false"
+    settings = {key: text for key, text in settings.items() if key not in _submitted()}
     settings |= {key.replace("_", "."): _text(value) for key, value in config.items()}
     if master.startswith(LOCAL_MASTER):
         # The Java process passes its environment on to the Python processes that it starts.
         os.environ.setdefault(WORKER_PYTHON, sys.executable)
-    builder = SparkSession.builder
-    if quiet:
-        settings.setdefault("spark.ui.showConsoleProgress", "false")
+    was_running = SparkContext._gateway is not None
+    if quiet and not was_running:
         _start_quietly(settings)
+    builder = SparkSession.builder
     for key, text in settings.items():
         builder = builder.config(key, text)
-    return register(builder.getOrCreate())
+    spark = register(builder.getOrCreate())
+    if quiet and was_running:
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _submitted() -> dict[str, str]:
+    """What `spark-submit` was told, which has started Java before this program began."""
+    if SUBMITTED not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _defaults(master: str) -> dict[str, str]:
@@ -83,9 +101,7 @@ def _text(value: Setting) -> str:
 
 
 def _start_quietly(settings: dict[str, str]) -> None:
-    """Start the Java process, if there is none yet, with logs that hold errors only, from its first line on."""
-    if SparkContext._gateway is not None:
-        return
+    """Start the Java process with logs that hold errors only, from its first line on."""
     with _file_of(QUIET_LOGS) as path:
         java = "spark.driver.extraJavaOptions"
         options = f"{settings.get(java, '')} -Dlog4j2.configurationFile={path.as_uri()}".strip()
