@@ -8,6 +8,7 @@ from pyroaring import BitMap64
 
 from sealane.delivery.config import Retry, SubscriptionConfig
 from sealane.delivery.events import (
+    Advanced,
     DeadLettered,
     Event,
     Expired,
@@ -198,6 +199,10 @@ class SmallQueue:
 
     def seek(self, offset: int, name: str = "billing") -> None:
         self.happen(Sought(name, offset, self.now_us))
+        self.check()
+
+    def advance(self, offset: int, name: str = "billing") -> None:
+        self.happen(Advanced(name, offset, self.now_us))
         self.check()
 
     def finish(self, transaction: str) -> None:

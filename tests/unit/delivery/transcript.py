@@ -23,6 +23,7 @@ from pyroaring import BitMap64
 from sealane.delivery.config import Retry
 from sealane.delivery.events import (
     Acked,
+    Advanced,
     DeadLettered,
     Dropped,
     Event,
@@ -216,6 +217,8 @@ def describe(event: Event) -> str:
             return f"dropped {spell(offsets)}"
         case Sought(subscription=name, offset=offset):
             return f"{name} begins again at {offset}"
+        case Advanced(subscription=name, offset=offset):
+            return f"{name} has everything below {offset} behind it"
         case Lost(start=start, stop=stop):
             return f"lost {spell((start, stop))}"
         case _:
