@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 import sealane
+from sealane.message import Limits
+from sealane.node import NodeSettings
 from tests.scenarios.broker import AT_ONCE, Broker, all_settled, described, take, take_payloads
 
 
@@ -137,6 +139,19 @@ async def test_a_message_that_breaks_a_limit_is_refused_where_it_is_given(lane: 
             await transaction.publish("invoices", b"x" * (1024 * 1024 + 1))
         await transaction.publish("invoices", b"small")
     assert await take_payloads(lane.consume("invoices", "s"), 1) == [b"small"]
+
+
+async def test_what_it_puts_together_is_stored_in_batches_within_the_limits(broker: Broker) -> None:
+    lane = await broker.restart(NodeSettings(limits=Limits(batch_bytes_max=20_000, batch_messages_max=40)))
+    async with lane.transaction("t") as transaction:
+        for _ in range(5):
+            await transaction.publish_many("orders", [b"x" * 400] * 30)
+    at = 0
+    while read := await lane.browse("orders", 0, at):
+        assert all(len(each.batch) <= 40 and each.batch.nbytes <= 20_000 for each in read)
+        assert read[-1].stop > at
+        at = read[-1].stop
+    assert at == 150
 
 
 async def test_a_batch_can_be_acknowledged_in_one(lane: sealane.Lane) -> None:

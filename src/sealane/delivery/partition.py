@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,16 @@ class Partition:
             only=meta.only,
         )
         return Publication(batch, base, offsets, [published, *dropped])
+
+    def publish_all(self, batches: Sequence[Batch], now_us: int) -> list[Event]:
+        """Plan batches that are new, and have generated ids, one after the other from the end of the log on."""
+        dropped = self._make_room(sum(map(len, batches)), None, now_us)
+        events: list[Event] = []
+        base = self.end
+        for batch in batches:
+            events.append(Published(base, len(batch), now_us, plain=batch.traits.plain))
+            base += len(batch)
+        return [*events, *dropped]
 
     def _repeated(self, batch: Batch, base: int, count: int) -> Publication:
         """The batch is here already, at [base, base + count), unless some of its ids had been here before that."""

@@ -52,30 +52,26 @@ def stage(owner: PartitionOwner, publication: Publication | None = None, planned
     return Staged(owner, append, planned, riding, publication.base + len(publication.batch))
 
 
-def stage_cut(owner: PartitionOwner, publication: Publication, planned: Sequence[Event] = ()) -> Staged:
-    """The same for what was put together of many batches: it is stored in several that are within the limits, since
-    every reader has to take a stored batch as a whole.
-    """
-    if publication.batch is None:
-        return stage(owner, publication, planned)
-    first, *others = _cut(publication.batch, owner.settings.limits)
-    share = stage(owner, publication, planned)
-    if not others:
-        return share
-    further, base = [], publication.base + len(first)
+def stage_all(owner: PartitionOwner, batches: Sequence[Batch], planned: Sequence[Event]) -> Staged:
+    """The same for several batches, one after the other from the end of the log on. `planned` is all that happens."""
+    first, *others = batches
+    base, at = owner.core.end, owner.core.end + len(first)
+    share = stage(owner, Publication(first, base, range(base, at), list(planned)))
+    further = []
     for batch in others:
-        further.append(owner.append(batch, base, ()))
-        base += len(batch)
-    append = replace(share.append, batch=first)
-    return replace(share, append=append, further=further)
+        further.append(owner.append(batch, at, ()))
+        at += len(batch)
+    return replace(share, further=further, visible=at)
 
 
-def _cut(batch: Batch, limits: Limits) -> list[Batch]:
+def within_limits(batch: Batch, limits: Limits) -> list[Batch]:
+    """What was put together of many batches, cut: every reader has to take a stored batch as a whole."""
     small = len(batch) <= limits.batch_messages_max and batch.nbytes <= limits.batch_bytes_max
     if small or len(batch) == 1:
         return [batch]
     middle = len(batch) // 2
-    return [*_cut(batch.slice(0, middle), limits), *_cut(batch.slice(middle, len(batch)), limits)]
+    halves = batch.slice(0, middle), batch.slice(middle, len(batch))
+    return [part for half in halves for part in within_limits(half, limits)]
 
 
 def commit_together(engine: Engine, shares: Sequence[Staged]) -> Prompt[None]:

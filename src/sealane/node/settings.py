@@ -36,7 +36,7 @@ class StagingSettings:
 
     keep_seconds: float = 24 * 3600.0
     """Parts that nobody has added to, published or dropped for this long are forgotten."""
-    step_bytes: int = 32 << 20
+    step_bytes: int = 16 << 20
     """About how much of it one commit publishes. More is published in several, one visible after the other."""
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from sealane.errors import InvalidArgument, LeaseLost, QueueFull, TransactionAbo
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.message.names import DEFAULT_DOMAIN
-from sealane.node.commits import Staged, commit_together, stage, stage_cut
+from sealane.node.commits import Staged, commit_together, stage, stage_all, within_limits
 from sealane.node.locks import Locks
 from sealane.node.owner import PartitionOwner
 from sealane.node.registry import TopicRegistry
@@ -108,12 +108,7 @@ class Transactions:
         running_as = (coordinator.key.domain, transaction)
         shares = self._shares(coordinator, transaction, publishes, acks)
         engine = _one_engine(transaction, shares)
-        staged: list[Staged] = [
-            stage(owner, planned=share.events)
-            if share.publication is None
-            else stage_cut(owner, share.publication, share.events)
-            for owner, share in shares.items()
-        ]
+        staged = [_stage(owner, share) for owner, share in shares.items()]
         durable = commit_together(engine, staged)
         self._running[running_as] = durable
         durable.add_done_callback(lambda _: self._running.pop(running_as, None))
@@ -164,6 +159,14 @@ class Transactions:
                 if planned.batch is not None:
                     share.publication = planned
         return shares
+
+
+def _stage(owner: PartitionOwner, share: _Share) -> Staged:
+    publication = share.publication
+    if publication is None or publication.batch is None:
+        return stage(owner, planned=share.events)
+    batches = within_limits(publication.batch, owner.settings.limits)
+    return stage_all(owner, batches, [*publication.events, *share.events])
 
 
 def _one_engine(transaction: TransactionId, shares: dict[PartitionOwner, _Share]) -> Engine:

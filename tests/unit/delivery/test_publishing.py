@@ -286,6 +286,26 @@ def test_without_a_subscription_there_is_nobody_to_be_full_for() -> None:
     assert queue.publish(plain(100)).offsets == range(100)
 
 
+def test_several_batches_are_planned_one_after_the_other() -> None:
+    queue = SmallQueue(DeliveryLimits(messages_max=5, when_full="drop-oldest"))
+    queue.subscribe()
+    queue.publish(2)
+    batches = [plain(3), rows(Row(b"m", priority=9)), plain(1)]
+    published = queue.partition.publish_all(batches, queue.now_us)
+    places = [(event.base, event.count, event.plain) for event in published if isinstance(event, Published)]
+    assert places == [(2, 3, True), (5, 1, False), (6, 1, True)]
+    assert queue.partition.end == 2
+    queue.happen(*published)
+    assert _dropped(queue) == [0, 1]
+
+
+def test_several_batches_are_refused_together_if_they_do_not_fit() -> None:
+    queue = SmallQueue(DeliveryLimits(messages_max=5))
+    queue.subscribe()
+    with pytest.raises(QueueFull):
+        queue.partition.publish_all([plain(3), plain(3)], queue.now_us)
+
+
 def _dropped(queue: SmallQueue, name: str = "billing") -> list[int]:
     events = [event for event in queue.events if isinstance(event, Dropped) and event.subscription == name]
     return [offset for event in events for offset in listed(event.offsets)]

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from sealane.delivery.events import Event
 from sealane.errors import QueueFull, TopicNotFound
-from sealane.message import Batch
+from sealane.message import Batch, Limits
 from sealane.message.concat import concat
-from sealane.node.commits import Staged, stage_cut
+from sealane.node.commits import Staged, stage_all, within_limits
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import spread
 from sealane.node.staging.steps import Piece
 from sealane.node.topics import Topic
+
+JOINED_BYTES = 1 << 20
+JOINED_MESSAGES = 10_000
+"""Neighbouring batches are stored as one up to these: a table is cheaper to read than its rows, and copying takes
+time."""
 
 
 @dataclass(slots=True)
@@ -38,16 +44,38 @@ class Gathered:
         for name, topic in self.topics.items():
             if not topic.owners:
                 raise TopicNotFound(name, "it was deleted in this moment")
-        planned = []
-        for owner, batches in self.batches.items():
-            batch = concat(batches)
-            publication = owner.plan(batch)
-            if publication.batch is not batch:
-                stored = 0 if publication.batch is None else len(publication.batch)
-                owner.witness.repeated(len(batch) - stored)
-            if publication.batch is not None:
-                planned.append((owner, publication))
-        return [stage_cut(owner, publication) for owner, publication in planned]
+        planned = [(owner, *_plan(owner, batches)) for owner, batches in self.batches.items()]
+        return [stage_all(owner, batches, events) for owner, batches, events in planned if batches]
+
+
+def _plan(owner: PartitionOwner, batches: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Event]]:
+    """What a partition stores of these batches, and what happens by that."""
+    if not any(batch.meta.given_ids for batch in batches):
+        owner.check()
+        joined = _joined(batches, owner.settings.limits)
+        return joined, owner.core.publish_all(joined, owner.clock())
+    whole = concat(batches)
+    publication = owner.plan(whole)
+    stored = 0 if publication.batch is None else len(publication.batch)
+    owner.witness.repeated(len(whole) - stored)
+    if publication.batch is None:
+        return (), ()
+    return within_limits(publication.batch, owner.settings.limits), publication.events
+
+
+def _joined(batches: Sequence[Batch], limits: Limits) -> list[Batch]:
+    """The same messages in fewer batches where they are small; large ones are stored as they came, without a copy."""
+    groups: list[list[Batch]] = []
+    room_bytes = room = 0
+    for batch in batches:
+        if batch.nbytes > room_bytes or len(batch) > room:
+            groups.append([])
+            room_bytes = min(JOINED_BYTES, limits.batch_bytes_max)
+            room = min(JOINED_MESSAGES, limits.batch_messages_max)
+        groups[-1].append(batch)
+        room_bytes -= batch.nbytes
+        room -= len(batch)
+    return [concat(group) for group in groups]
 
 
 async def gather(
