@@ -10,8 +10,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from sealane.client.sync import SyncLane
 from sealane.spark.data_source import SealaneDataSource
-from sealane.spark.spark_types import spark_schema
-from sealane.spark.stream_reader import StreamReader
+from sealane.spark.source.spark_types import spark_schema
+from sealane.spark.source.stream_reader import StreamReader
 
 EVERYTHING = ReadAllAvailable()
 

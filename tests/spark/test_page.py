@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sealane.spark.columns import MESSAGE_SCHEMA
-from sealane.spark.option_names import BATCH_OPTIONS, READ_OPTIONS, SHARED_OPTIONS, STREAM_OPTIONS, WRITE_OPTIONS
+from sealane.spark.options.names import BATCH_OPTIONS, READ_OPTIONS, SHARED_OPTIONS, STREAM_OPTIONS, WRITE_OPTIONS
+from sealane.spark.source.rows.columns import MESSAGE_SCHEMA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
 

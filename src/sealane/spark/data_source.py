@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from sealane.spark.batch_reader import BatchReader
 from sealane.spark.errors import InvalidOption
-from sealane.spark.option_names import check_names
-from sealane.spark.options import ReadOptions, read_options, write_options
-from sealane.spark.spark_types import spark_schema
-from sealane.spark.stream_reader import StreamReader
+from sealane.spark.options.names import check_names
+from sealane.spark.options.options import ReadOptions, read_options, write_options
+from sealane.spark.source.batch_reader import BatchReader
+from sealane.spark.source.spark_types import spark_schema
+from sealane.spark.source.stream_reader import StreamReader
 
 if TYPE_CHECKING:
-    from sealane.spark.sink import BatchWriter, StreamWriter
+    from sealane.spark.sink.writers import BatchWriter, StreamWriter
 
 
 class SealaneDataSource(DataSource):
@@ -49,7 +49,7 @@ class SealaneDataSource(DataSource):
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        from sealane.spark.sink import BatchWriter
+        from sealane.spark.sink.writers import BatchWriter
 
         options = write_options(_plain(self.options))
         if overwrite:
@@ -57,7 +57,7 @@ class SealaneDataSource(DataSource):
         return BatchWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        from sealane.spark.sink import StreamWriter
+        from sealane.spark.sink.writers import StreamWriter
 
         options = write_options(_plain(self.options))
         if overwrite:

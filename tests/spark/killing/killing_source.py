@@ -9,8 +9,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from sealane.spark.data_source import SealaneDataSource
-from sealane.spark.options import write_options
-from sealane.spark.sink import BatchWriter, Staged, StreamWriter
+from sealane.spark.options.options import write_options
+from sealane.spark.sink.writers import BatchWriter, Staged, StreamWriter
 from tests.spark.killing.plan import Plan, Step
 
 

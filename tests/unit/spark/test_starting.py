@@ -18,5 +18,5 @@ def test_a_query_is_planned_without_pandas_and_without_arrows_compute_functions(
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=120)
     loaded = done.stdout.split()
 
-    assert "sealane.spark.stream_reader" in loaded
+    assert "sealane.spark.source.stream_reader" in loaded
     assert {"pandas", "pyarrow.compute", "pytest"} & set(loaded) == set()

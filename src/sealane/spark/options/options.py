@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from sealane.spark import option_values as value
-from sealane.spark.access import ACCESS_OPTIONS, Access, find_access
 from sealane.spark.errors import InvalidOption
-from sealane.spark.option_names import BATCH_OPTIONS, READ_OPTIONS, STREAM_OPTIONS, WRITE_OPTIONS, named
-from sealane.spark.option_values import OffsetsByTopic
+from sealane.spark.options import texts as value
+from sealane.spark.options.access import ACCESS_OPTIONS, Access, find_access
+from sealane.spark.options.names import BATCH_OPTIONS, READ_OPTIONS, STREAM_OPTIONS, WRITE_OPTIONS, named
+from sealane.spark.options.texts import OffsetsByTopic
 
 if TYPE_CHECKING:
     from sealane.spark.values import Values

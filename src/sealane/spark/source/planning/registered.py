@@ -7,9 +7,9 @@ from functools import partial
 from sealane.client.sync import SyncLane
 from sealane.errors import SealaneError
 from sealane.log import get_log
-from sealane.spark.access import lane_of, with_retries
-from sealane.spark.offsets import Positions, TopicPositions
-from sealane.spark.options import ReadOptions
+from sealane.spark.options.access import lane_of, with_retries
+from sealane.spark.options.options import ReadOptions
+from sealane.spark.source.planning.offsets import Positions, TopicPositions
 
 log = get_log("sealane.spark")
 

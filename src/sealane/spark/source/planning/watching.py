@@ -7,10 +7,10 @@ from datetime import datetime
 
 from sealane.log import get_log
 from sealane.node.logs import TopicLog
-from sealane.spark.access import with_retries
 from sealane.spark.errors import DataLoss, Loss, shown_losses
-from sealane.spark.offsets import Positions, check_topics, gone, losses, moved_on
-from sealane.spark.options import ReadOptions
+from sealane.spark.options.access import with_retries
+from sealane.spark.options.options import ReadOptions
+from sealane.spark.source.planning.offsets import Positions, check_topics, gone, losses, moved_on
 
 log = get_log("sealane.spark")
 

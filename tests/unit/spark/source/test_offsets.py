@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealane.node.logs import PartitionLog, TopicLog
-from sealane.spark.admission import admit
-from sealane.spark.chosen_offsets import beginning, ending
 from sealane.spark.errors import InvalidCheckpoint, InvalidOption, LogCutShort, Loss, TopicRecreated
-from sealane.spark.offsets import (
+from sealane.spark.source.planning.admission import admit
+from sealane.spark.source.planning.chosen_offsets import beginning, ending
+from sealane.spark.source.planning.offsets import (
     Positions,
     TopicPositions,
     check_topics,
@@ -27,7 +27,7 @@ from sealane.spark.offsets import (
     reachable,
     to_json,
 )
-from sealane.spark.splitting import splits
+from sealane.spark.source.planning.splitting import splits
 
 ORDERS = "default/orders"
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from sealane.engine import Stored
 from sealane.message.arrow_compute import pc
-from sealane.spark.columns import BINARY, MESSAGE_SCHEMA, TEXT, Origin, constant, message_columns
-from sealane.spark.opening import Opening
+from sealane.spark.source.rows.columns import BINARY, MESSAGE_SCHEMA, TEXT, Origin, constant, message_columns
+from sealane.spark.source.rows.opening import Opening
 
 if TYPE_CHECKING:
     from sealane.spark.values import Values

@@ -12,11 +12,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from sealane.client.sync import SyncLane
 from sealane.errors import InvalidArgument
 from sealane.security.envelopes import PrivateKey
-from sealane.spark.access import Access, find_access, lane_of
-from sealane.spark.fetching import Range, fetch
-from sealane.spark.opening import opening_with
-from sealane.spark.shaping import row_schema
-from sealane.spark.spark_types import spark_schema
+from sealane.spark.options.access import Access, find_access, lane_of
+from sealane.spark.source.rows.fetching import Range, fetch
+from sealane.spark.source.rows.opening import opening_with
+from sealane.spark.source.rows.shaping import row_schema
+from sealane.spark.source.spark_types import spark_schema
 from sealane.spark.values import Values, values_of
 from sealane.testing.node_process import NodeProcess
 

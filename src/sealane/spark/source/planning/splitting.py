@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from sealane.spark.fetching import Range
-from sealane.spark.offsets import Positions, count
+from sealane.spark.source.planning.offsets import Positions, count
+from sealane.spark.source.rows.fetching import Range
 
 SPLIT_MESSAGES = 500_000
 """Messages that one task reads, at most: under a second's work, so that all cores have some of a long log and none is

@@ -20,12 +20,12 @@ from sealane.client.sync.lane import SyncLane
 from sealane.errors import SealaneError
 from sealane.node.node import TRANSACTION_ID_CHARS_MAX
 from sealane.security.envelopes import PublicKey
-from sealane.spark.access import Access, with_retries
 from sealane.spark.errors import InvalidOption
-from sealane.spark.options import WriteOptions
-from sealane.spark.publishing import Part, drop, publish
-from sealane.spark.staging import stage
-from sealane.spark.writing import layout_of
+from sealane.spark.options.access import Access, with_retries
+from sealane.spark.options.options import WriteOptions
+from sealane.spark.sink.layout import layout_of
+from sealane.spark.sink.publishing import Part, drop, publish
+from sealane.spark.sink.staging import stage
 
 _QUERY = "sql.streaming.queryId"
 """Where Spark tells a task which streaming query it works for: the same for all runs from one checkpoint."""

@@ -8,11 +8,11 @@ from datetime import datetime
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from sealane.spark.chosen_offsets import beginning, ending
-from sealane.spark.fetching import fetch
-from sealane.spark.options import ReadOptions
-from sealane.spark.splitting import splits
-from sealane.spark.watching import Watch
+from sealane.spark.options.options import ReadOptions
+from sealane.spark.source.planning.chosen_offsets import beginning, ending
+from sealane.spark.source.planning.splitting import splits
+from sealane.spark.source.planning.watching import Watch
+from sealane.spark.source.rows.fetching import fetch
 
 
 class BatchReader(DataSourceReader):

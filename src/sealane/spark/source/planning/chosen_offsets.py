@@ -9,8 +9,8 @@ from typing import Literal
 from sealane.message.names import split_topic
 from sealane.node.logs import PartitionLog, TopicLog
 from sealane.spark.errors import InvalidOption
-from sealane.spark.offsets import Positions, TopicPositions
-from sealane.spark.option_values import OffsetsByTopic
+from sealane.spark.options.texts import OffsetsByTopic
+from sealane.spark.source.planning.offsets import Positions, TopicPositions
 
 Chosen = Literal["earliest", "latest"] | datetime | OffsetsByTopic
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from sealane.errors import InvalidMessage
 from sealane.message import Limits, Stamp, from_arrow
-from sealane.spark import routing
 from sealane.spark.errors import InvalidOption
-from sealane.spark.writing import Layout, layout_of
+from sealane.spark.sink import routing
+from sealane.spark.sink.layout import Layout, layout_of
 
 SOURCE = [
     ("id", "binary"),

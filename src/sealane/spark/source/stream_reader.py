@@ -17,14 +17,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from sealane.node.logs import TopicLog
-from sealane.spark.admission import admit
-from sealane.spark.chosen_offsets import beginning, is_lasting
-from sealane.spark.fetching import fetch
-from sealane.spark.offsets import OffsetJson, Positions, count, ends_of, from_json, reachable, to_json
-from sealane.spark.options import ReadOptions
-from sealane.spark.registered import Registered
-from sealane.spark.splitting import splits
-from sealane.spark.watching import Watch
+from sealane.spark.options.options import ReadOptions
+from sealane.spark.source.planning.admission import admit
+from sealane.spark.source.planning.chosen_offsets import beginning, is_lasting
+from sealane.spark.source.planning.offsets import OffsetJson, Positions, count, ends_of, from_json, reachable, to_json
+from sealane.spark.source.planning.registered import Registered
+from sealane.spark.source.planning.splitting import splits
+from sealane.spark.source.planning.watching import Watch
+from sealane.spark.source.rows.fetching import fetch
 
 
 class Beginning(NamedTuple):
@@ -38,7 +38,7 @@ class Beginning(NamedTuple):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver and reads them on executors. The checkpoint is the truth about positions.
 
-    What Spark hands in and takes back are offsets as JSON, see `sealane.spark.offsets`.
+    What Spark hands in and takes back are offsets as JSON, see `sealane.spark.source.planning.offsets`.
     """
 
     def __init__(self, options: ReadOptions) -> None:

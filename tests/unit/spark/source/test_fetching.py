@@ -16,12 +16,12 @@ from sealane.client.sync import SyncLane
 from sealane.engine import Stored
 from sealane.errors import TopicNotFound
 from sealane.message import Limits, Stamp, from_payloads
-from sealane.spark import reading, shaping
-from sealane.spark.access import Access, find_access, lane_of
-from sealane.spark.columns import MESSAGE_SCHEMA
 from sealane.spark.errors import DataLoss, NodeUnreachable, TopicRecreated
-from sealane.spark.fetching import Range, fetch
-from sealane.spark.reading import cut_to
+from sealane.spark.options.access import Access, find_access, lane_of
+from sealane.spark.source.rows import reading, shaping
+from sealane.spark.source.rows.columns import MESSAGE_SCHEMA
+from sealane.spark.source.rows.fetching import Range, fetch
+from sealane.spark.source.rows.reading import cut_to
 from sealane.testing.node_process import NodeProcess
 
 DEADLINE_SECONDS = 30.0

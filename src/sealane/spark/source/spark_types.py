@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from sealane.spark.columns import MESSAGE_SCHEMA
-from sealane.spark.shaping import row_schema
+from sealane.spark.source.rows.columns import MESSAGE_SCHEMA
+from sealane.spark.source.rows.shaping import row_schema
 
 if TYPE_CHECKING:
     from sealane.spark.values import Values

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from sealane.spark.access import ACCESS_OPTIONS
 from sealane.spark.errors import InvalidOption
+from sealane.spark.options.access import ACCESS_OPTIONS
 
 STREAM_OPTIONS = frozenset({"maxMessagesPerTrigger", "subscription"})
 """Of reading, for streams alone."""

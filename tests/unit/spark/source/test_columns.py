@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from sealane.engine import Stored
 from sealane.message import Batch, BatchMeta, Limits, Stamp, from_payloads
-from sealane.spark.columns import MESSAGE_SCHEMA, Origin, message_columns
-from sealane.spark.spark_types import message_columns as spark_columns
+from sealane.spark.source.rows.columns import MESSAGE_SCHEMA, Origin, message_columns
+from sealane.spark.source.spark_types import message_columns as spark_columns
 from tests.unit.message.strategies import batches
 
 NAMES = "id key payload headers priority created expires deliver_at producer domain topic partition offset"

@@ -14,8 +14,8 @@ import pyarrow as pa
 from sealane.errors import InvalidMessage
 from sealane.message.arrow_compute import pc
 from sealane.spark.errors import InvalidOption
-from sealane.spark.routing import by_topic, gathered, qualified
-from sealane.spark.uuids import ids_of
+from sealane.spark.sink.routing import by_topic, gathered, qualified
+from sealane.spark.sink.uuids import ids_of
 
 _BYTES = ("binary", "string")
 _WHOLE = ("tinyint", "smallint", "int", "bigint")

@@ -12,8 +12,8 @@ from sealane.client.sync import SyncLane
 from sealane.engine import Stored
 from sealane.errors import TopicNotFound
 from sealane.log import get_log
-from sealane.spark.access import Access, with_retries
 from sealane.spark.errors import DataLoss, Loss, TopicRecreated
+from sealane.spark.options.access import Access, with_retries
 
 READ_BYTES = 4 << 20
 """What is asked for at a time."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sealane.spark.access import Access
-from sealane.spark.opening import opening_with
-from sealane.spark.reading import Range as Range
-from sealane.spark.reading import read
-from sealane.spark.shaping import Shaping
+from sealane.spark.options.access import Access
+from sealane.spark.source.rows.opening import opening_with
+from sealane.spark.source.rows.reading import Range as Range
+from sealane.spark.source.rows.reading import read
+from sealane.spark.source.rows.shaping import Shaping
 
 if TYPE_CHECKING:
     from sealane.spark.values import Values

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sealane.log import get_log
-from sealane.spark.access import Access, with_retries
 from sealane.spark.errors import InvalidOption
-from sealane.spark.staging import drop_parts
+from sealane.spark.options.access import Access, with_retries
+from sealane.spark.sink.staging import drop_parts
 
 PARTS_MAX = 10_000
 """Tasks that may write rows in one job or micro-batch: all their parts are named in one request."""

@@ -14,8 +14,8 @@ import pytest
 
 from sealane.client.profiles import Profile, write_profile
 from sealane.errors import TopicNotFound, Unavailable
-from sealane.spark.access import RETRY_SECONDS_DEFAULT, Access, find_access, lane_of, with_retries
 from sealane.spark.errors import InvalidOption, NodeUnreachable
+from sealane.spark.options.access import RETRY_SECONDS_DEFAULT, Access, find_access, lane_of, with_retries
 from sealane.testing.node_process import NodeProcess
 from tests.integration.client.node_process import free_port
 

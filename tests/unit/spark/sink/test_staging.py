@@ -11,11 +11,11 @@ import pytest
 import sealane
 from sealane.errors import InvalidName, SealaneError
 from sealane.message import Batch
-from sealane.spark import publishing, staging
-from sealane.spark.access import Access, find_access
 from sealane.spark.errors import InvalidOption, NodeUnreachable
-from sealane.spark.publishing import Part, drop, publish
-from sealane.spark.staging import StagedPart, stage
+from sealane.spark.options.access import Access, find_access
+from sealane.spark.sink import publishing, staging
+from sealane.spark.sink.publishing import Part, drop, publish
+from sealane.spark.sink.staging import StagedPart, stage
 from sealane.testing.node_process import NodeProcess
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from sealane.security.envelopes import PrivateKey
 from sealane.spark.errors import InvalidOption
-from sealane.spark.option_names import check_names
-from sealane.spark.options import read_options, write_options
+from sealane.spark.options.names import check_names
+from sealane.spark.options.options import read_options, write_options
 
 URL = {"url": "sealane://127.0.0.1:7070"}
 

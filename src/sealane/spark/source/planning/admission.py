@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sealane.spark.offsets import Positions, TopicPositions
+from sealane.spark.source.planning.offsets import Positions, TopicPositions
 
 Place = tuple[str, int]
 """A topic and a partition."""

@@ -25,7 +25,7 @@ from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.message import Batch
 from sealane.security.envelopes import PublicKey, Recipients
-from sealane.spark.access import Access, lane_of, with_retries
+from sealane.spark.options.access import Access, lane_of, with_retries
 
 PART_BYTES = 16
 """A part's name: random, so that no two attempts ever have the same."""

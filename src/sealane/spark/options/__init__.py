@@ -1,0 +1,1 @@
+"""What users say: the options of the source and the sink, and how the node is reached."""

@@ -1,0 +1,1 @@
+"""The sink: DataFrames written to topics, exactly once."""

@@ -1,0 +1,1 @@
+"""The source: topics read as DataFrames. Spark plans on the driver and reads on executors."""
