@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
+from tests.java import JAVA_INSTALL, has_java
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -86,7 +87,7 @@ def test_the_example_shows_what_it_says(
     name: str, tmp_path: Path, require_service: Callable[[str, bool, str], None]
 ) -> None:
     if name in SPARK_EXAMPLES:
-        require_service("Java", shutil.which("java") is not None, "apt-get install default-jre-headless")
+        require_service("Java", has_java(), JAVA_INSTALL)
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments(name)],
         capture_output=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,17 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sealane.testing.node_process import NodeProcess
+from tests.java import JAVA_INSTALL, has_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-JAVA_INSTALL = "apt-get install default-jre-headless"
 
 
 @pytest.fixture(scope="session")
 def java(require_service: Callable[[str, bool, str], None]) -> None:
     """Java 17 or newer, which Spark runs on."""
-    require_service("Java", shutil.which("java") is not None, JAVA_INSTALL)
+    require_service("Java", has_java(), JAVA_INSTALL)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,15 @@
+"""Whether Spark can run here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+JAVA_INSTALL = "apt-get install default-jre-headless"
+
+
+def has_java() -> bool:
+    """Where Spark looks for it: in `JAVA_HOME` if that is set, else on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home) / "bin" / "java") if home else "java") is not None
