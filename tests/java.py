@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 JAVA_INSTALL = "apt-get install default-jre-headless"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java for a process that ends before it were worth compiling well, beside others on few cores."""
 
 
 def has_java() -> bool:

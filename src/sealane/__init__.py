@@ -64,8 +64,8 @@ if TYPE_CHECKING:
         SyncProducer,
         SyncTransaction,
         connect_sync,
-        embedded_sync,
     )
+    from sealane.client.sync.embedded import embedded_sync
     from sealane.delivery.config import Retry
     from sealane.node.receipts import Receipt
     from sealane.security.envelopes import PrivateKey, PublicKey
@@ -147,8 +147,8 @@ _HOMES = {
     "Transaction": "sealane.client",
     "connect": "sealane.client",
     "connect_sync": "sealane.client.sync",
-    "embedded": "sealane.client",
-    "embedded_sync": "sealane.client.sync",
+    "embedded": "sealane.client.embedded",
+    "embedded_sync": "sealane.client.sync.embedded",
 }
 
 

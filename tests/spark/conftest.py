@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sealane.spark.options.access import close_lanes
 from sealane.testing.node_process import NodeProcess
-from tests.java import JAVA_INSTALL, has_java
+from tests.java import JAVA_INSTALL, SHORT_LIVED, has_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,7 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
         "sealane-tests",
         master="local[2]",
         spark_driver_memory="1g",
+        spark_driver_extraJavaOptions=SHORT_LIVED,
         spark_sql_shuffle_partitions=2,
         spark_default_parallelism=2,
         spark_local_dir=str(directory / "local"),
@@ -49,6 +51,13 @@ def no_query_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]
         spark: SparkSession = request.getfixturevalue("spark")
         for query in spark.streams.active:
             query.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_lane_outlives_its_test() -> Iterator[None]:
+    """Some tests do here what drivers and executors do: their lanes would be in the way of tests of lanes."""
+    yield
+    close_lanes()
 
 
 @pytest.fixture(scope="session")

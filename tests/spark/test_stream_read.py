@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,16 +19,6 @@ if TYPE_CHECKING:
 
 DEADLINE_SECONDS = 180
 """Java takes its time to start beside other tests."""
-
-JOB = """
-import sys
-from sealane.spark import session
-
-url, topic, directory = sys.argv[1:]
-spark = session("job", master="local[1]", spark_driver_memory="512m")
-stream = spark.readStream.format("sealane").options(url=url, topic=topic, maxMessagesPerTrigger=20).load()
-stream.writeStream.option("checkpointLocation", f"{directory}/checkpoint").start(f"{directory}/rows").awaitTermination()
-"""
 
 
 def stream(spark: SparkSession, node: NodeProcess, **options: str | int) -> DataFrame:
@@ -133,40 +118,6 @@ def test_a_running_query_finds_what_is_new_and_outlives_its_node(
     publish("shop-us", range(40, 50))
     sees(range(50))
     query.stop()
-
-
-@contextmanager
-def running_job(node: NodeProcess, topic: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver of its own, in a group of processes of its own."""
-    with (directory / "job.log").open("wb") as log:
-        job = subprocess.Popen(
-            [sys.executable, "-c", JOB, node.url, topic, str(directory)], stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        yield job
-    finally:
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
-        job.wait(DEADLINE_SECONDS)
-
-
-def test_a_driver_that_is_killed_loses_nothing_and_repeats_nothing(
-    spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
-) -> None:
-    with sealane.connect_sync(node.url) as lane:
-        lane.create_topic(topic, partitions=2)
-        lane.publish_many(topic, numbers(range(2_000)))
-    committed = tmp_path / "checkpoint" / "commits"
-    with running_job(node, topic, tmp_path) as job:
-        within_deadline(lambda: job.poll() is not None or len(list(committed.glob("[0-9]"))) >= 2)
-        assert job.poll() is None, (tmp_path / "job.log").read_text()
-
-    before = written(spark, tmp_path)
-    assert 0 < len(before) < 2_000
-
-    drain(stream(spark, node, topic=topic), tmp_path)
-
-    assert written(spark, tmp_path) == numbers(range(2_000))
 
 
 def test_an_error_of_the_source_ends_the_query_and_says_what_to_do(

@@ -61,7 +61,6 @@ from sealane.node.transactions import (
     check_transaction_id,
     coordinator_of,
 )
-from sealane.node.transactions import TRANSACTION_ID_CHARS_MAX as TRANSACTION_ID_CHARS_MAX
 
 log = get_log("sealane.node")
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""As in `tests.java`, which is not where this runs."""
 ROWS = 2_000
 PARTITIONS = 4
 EXECUTORS = 2
@@ -132,6 +134,8 @@ def main(master: str, url: str, prefix: str, by_value: bool, kill: bool) -> None
         master=master,
         spark_driver_memory="512m",
         spark_executor_memory="512m",
+        spark_driver_extraJavaOptions=SHORT_LIVED,
+        spark_executor_extraJavaOptions=SHORT_LIVED,
         spark_driver_host="127.0.0.1",
         spark_scheduler_minRegisteredResourcesRatio=1.0,
         spark_sql_shuffle_partitions=2,

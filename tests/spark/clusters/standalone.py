@@ -12,6 +12,7 @@ from typing import Self
 
 import pyspark
 
+from tests.java import SHORT_LIVED
 from tests.spark.clusters.ports import free_port
 
 LOOPBACK = "127.0.0.1"
@@ -81,6 +82,7 @@ class StandaloneCluster:
                     "SPARK_LOCAL_IP": LOOPBACK,
                     "SPARK_LOCAL_DIRS": str(folder),
                     "SPARK_DAEMON_MEMORY": "256m",
+                    "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
                     "SPARK_NO_DAEMONIZE": "true",
                 },
             )

@@ -1,6 +1,6 @@
-"""The job: a batch write under a transaction, a stream from files, or both, into topics. It may be run many times.
+"""The job: a batch write under a transaction, or a stream from one topic into another. It may be run many times.
 
-    python -m tests.spark.killing.job URL DIRECTORY PARTITIONS batch|stream …
+    python -m tests.spark.killing.job URL DIRECTORY PARTITIONS batch|stream
 
 It stands in a process of its own, with Java in its process group, so that all of it can be killed at once.
 """
@@ -16,32 +16,34 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import sealane.spark
+from tests.java import SHORT_LIVED
 from tests.spark.killing.killing_source import KillingDataSource
 from tests.spark.killing.plan import GROUP, LOOK_SECONDS, Plan, Step
 
 BATCH_TOPIC = "batch"
 STREAM_TOPIC = "stream"
+SOURCE_TOPIC = "source"
+MICRO_BATCH_ROWS = 600
 TRANSACTION = "load-1"
 BATCH_ROWS = 600
 
 
-def main(url: str, directory: Path, partitions: int, kinds: list[str]) -> None:
+def main(url: str, directory: Path, partitions: int, kind: str) -> None:
     os.environ[GROUP] = str(os.getpgid(0))
     spark = sealane.spark.session(
         "killed",
         master="local[2,4]",  # A task may fail three times.
         spark_driver_memory="1g",
-        # What is killed within seconds is not worth compiling well.
-        spark_driver_extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        spark_driver_extraJavaOptions=SHORT_LIVED,
         spark_sql_shuffle_partitions=2,
         spark_sql_execution_arrow_maxRecordsPerBatch=50,
         spark_local_dir=str(directory / "local"),
         spark_sql_warehouse_dir=str(directory / "warehouse"),
     )
     spark.dataSource.register(KillingDataSource)
-    if "batch" in kinds:
+    if kind == "batch":
         write_batch(spark, url, partitions)
-    if "stream" in kinds:
+    else:
         write_stream(spark, url, directory, partitions)
 
 
@@ -52,8 +54,9 @@ def write_batch(spark: SparkSession, url: str, partitions: int) -> None:
 
 
 def write_stream(spark: SparkSession, url: str, directory: Path, partitions: int) -> None:
-    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(directory / "files"))
-    rows: DataFrame = lines.withColumnRenamed("value", "payload").repartition(partitions)
+    source = spark.readStream.format("sealane").option("url", url).option("topic", SOURCE_TOPIC)
+    rows: DataFrame = source.option("maxMessagesPerTrigger", MICRO_BATCH_ROWS).load()
+    rows = rows.select("payload").repartition(partitions)
     writer = rows.writeStream.format("sealane").option("url", url).option("topic", STREAM_TOPIC)
     checkpoint = directory / "checkpoint"
     threading.Thread(target=watch_commits, args=(checkpoint,), daemon=True).start()
@@ -69,4 +72,4 @@ def watch_commits(checkpoint: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

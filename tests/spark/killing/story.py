@@ -12,19 +12,18 @@ from typing import NamedTuple
 
 import sealane
 from sealane.testing.node_process import NodeProcess
-from tests.spark.killing.job import BATCH_ROWS, BATCH_TOPIC, STREAM_TOPIC
+from tests.spark.killing.job import BATCH_ROWS, BATCH_TOPIC, MICRO_BATCH_ROWS, SOURCE_TOPIC, STREAM_TOPIC
 from tests.spark.killing.plan import DIRECTORY, Deed, Plan, Step
 
 ROOT = Path(__file__).parents[3]
 LIFE_SECONDS_MAX = 300.0
 """A life takes ten seconds, and more where many things run at once."""
-FILES = 3
-FILE_ROWS = 600
+MICRO_BATCHES = 3
 BATCH_EXPECTED = Counter({str(number).encode(): 1 for number in range(BATCH_ROWS)})
 STREAM_EXPECTED = [
-    Counter({f"{file}-{row}".encode(): 1 for row in range(FILE_ROWS)}) for file in range(FILES)
-]  # fmt: skip
-"""What each file holds: a micro-batch."""
+    Counter({f"{batch}-{row}".encode(): 1 for row in range(MICRO_BATCH_ROWS)}) for batch in range(MICRO_BATCHES)
+]
+"""What each micro-batch holds."""
 
 
 class Seen(NamedTuple):
@@ -41,23 +40,19 @@ class Story:
         self._log = directory / "job.log"
         self._lives = 0
         self.plan = self._next_plan()
-        (directory / "files").mkdir()
-        for number in range(FILES):
-            rows = "".join(f"{number}-{row}\n" for row in range(FILE_ROWS))
-            path = directory / "files" / f"{number}.txt"
-            path.write_text(rows)
-            os.utime(path, (number, number))  # Spark takes the oldest first.
         with sealane.connect_sync(node.url) as lane:
             lane.create_topic(BATCH_TOPIC, partitions=2)
             lane.create_topic(STREAM_TOPIC, partitions=2)
+            for expected in STREAM_EXPECTED:
+                lane.publish_many(SOURCE_TOPIC, list(expected))
 
-    def start(self, *kinds: str) -> subprocess.Popen[bytes]:
+    def start(self, kind: str) -> subprocess.Popen[bytes]:
         """A life of the job, with another number of partitions than the one before."""
         partitions = (3, 1, 4, 2)[self._lives % 4]
         job = [sys.executable, "-m", "tests.spark.killing.job", self.node.url, str(self._directory), str(partitions)]
         with self._log.open("ab") as log:
             return subprocess.Popen(
-                [*job, *kinds],
+                [*job, kind],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": python_path(), DIRECTORY: str(self.plan.directory)},
                 stdin=subprocess.DEVNULL,

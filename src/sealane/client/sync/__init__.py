@@ -1,6 +1,8 @@
-"""The blocking client, for threads and scripts: the names of the asynchronous one, without `await`."""
+"""The blocking client, for threads and scripts: the names of the asynchronous one, without `await`.
 
-from sealane.client.embedded import embedded
+`embedded_sync` is in a module of its own, as `embedded` is: a node comes with it.
+"""
+
 from sealane.client.remote import connect
 from sealane.client.sync.consumer import SyncBatchConsumption, SyncMessageConsumption
 from sealane.client.sync.lane import SyncLane, blocking_opener
@@ -17,7 +19,6 @@ __all__ = [
     "SyncProducer",
     "SyncTransaction",
     "connect_sync",
-    "embedded_sync",
 ]
 
 connect_sync = blocking_opener(
@@ -25,13 +26,5 @@ connect_sync = blocking_opener(
     """A lane to a node, for threads and scripts: `with sealane.connect_sync("sealane://127.0.0.1:7070") as lane:`.
 
     As `sealane.connect`, without `await`. Any number of threads may use the lane.
-    """,
-)
-
-embedded_sync = blocking_opener(
-    embedded,
-    """A broker inside this process, for threads and scripts: `with sealane.embedded_sync("data") as lane:`.
-
-    As `sealane.embedded`, without `await`.
     """,
 )

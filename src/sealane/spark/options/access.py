@@ -151,6 +151,13 @@ def _connect(access: Access) -> SyncLane:
     )
 
 
+def close_lanes() -> None:
+    """Close what this process has open; who needs a lane then opens another one."""
+    with _opening:
+        while _lanes:
+            _lanes.popitem()[1].close()
+
+
 def _forget_lanes() -> None:
     """In a forked child: its parent has the connections, and perhaps a thread that held the lock."""
     global _opening

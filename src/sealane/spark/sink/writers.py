@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from sealane.client.sync.lane import SyncLane
 from sealane.errors import SealaneError
-from sealane.node.node import TRANSACTION_ID_CHARS_MAX
+from sealane.node.transactions import TRANSACTION_ID_CHARS_MAX
 from sealane.security.envelopes import PublicKey
 from sealane.spark.errors import InvalidOption
 from sealane.spark.options.access import Access, with_retries
