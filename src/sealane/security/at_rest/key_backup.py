@@ -13,9 +13,9 @@ from collections.abc import Callable
 import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from sealane.errors import FormatTooNew, InvalidArgument, KeyUnavailable
+from sealane.security import argon2
 from sealane.security.at_rest.master_key import KEY_BYTES, check_value
 
 KIND = "sealane master key backup"
@@ -136,8 +136,8 @@ def _opened(sealed: _Sealed, check: str, passphrase: str, where: str) -> bytes:
 
 
 def _derive(passphrase: str, salt: bytes, memory_kib: int, iterations: int, lanes: int) -> bytes:
-    kdf = Argon2id(salt=salt, length=KEY_BYTES, iterations=iterations, lanes=lanes, memory_cost=memory_kib)
-    return kdf.derive(passphrase.encode())
+    cost = {"iterations": iterations, "lanes": lanes, "memory_kib": memory_kib}
+    return argon2.derive(passphrase.encode(), salt=salt, length=KEY_BYTES, **cost)
 
 
 def _bytes(text: str, where: str) -> bytes:

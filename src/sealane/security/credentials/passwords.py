@@ -1,4 +1,4 @@
-"""Passwords: kept as Argon2id hashes, checked beside the event loop, a few at a time."""
+"""Passwords: kept as Argon2id hashes, checked beside the event loop, one at a time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import TypeVar
 
-from cryptography.exceptions import InvalidKey
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
-
 from sealane.errors import InvalidArgument, Unavailable
+from sealane.security import argon2
 
 PASSWORD_CHARS_MIN = 8
 """As NIST SP 800-63B has it; what guesses is stopped by the lock-out, not by rules about characters."""
@@ -22,9 +20,9 @@ PASSES = 3
 LANES = 4
 """The second choice of RFC 9106, for where memory is short: 64 MiB, three passes, four lanes; about 0.15 s on one core,
 and more than OWASP asks for."""
-HASHINGS_MAX = 2
-"""Passwords that are hashed at a time: 128 MiB, however many strangers knock."""
-HASHINGS_WAITING_MAX = 64
+HASHINGS_MAX = 1
+"""Passwords that are hashed at a time: 64 MiB, however many strangers knock, and no more than `argon2` can."""
+HASHINGS_WAITING_MAX = 32
 """Logins that wait for their turn: about five seconds' worth, which is less than a handshake may take. More are asked
 to come again."""
 
@@ -54,18 +52,15 @@ class Passwords:
     async def hashed(self, password: str) -> str:
         """What is kept of a password: its hash with how it was made (PHC)."""
         salt = self._entropy(_SALT_BYTES)
-        made = Argon2id(salt=salt, length=_HASH_BYTES, iterations=PASSES, lanes=LANES, memory_cost=MEMORY_KIB)
-        return await self._in_turn(lambda: made.derive_phc_encoded(_bytes_of(password)))
+        cost = {"iterations": PASSES, "lanes": LANES, "memory_kib": MEMORY_KIB}
+        return await self._in_turn(lambda: argon2.hashed(_bytes_of(password), salt=salt, length=_HASH_BYTES, **cost))
 
     async def matches(self, password: str, kept: str | None) -> bool:
         """Whether it is the one. `kept` None: it is not, after just as long a time."""
 
         def check() -> bool:
-            try:
-                Argon2id.verify_phc_encoded(_bytes_of(password), self._nobodys if kept is None else kept)
-            except InvalidKey:
-                return False
-            return kept is not None
+            fits = argon2.matches(_bytes_of(password), self._nobodys if kept is None else kept)
+            return fits and kept is not None
 
         return await self._in_turn(check)
 
