@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 # Suites and oracles assert on behalf of the tests that import them; a failure should show the values there too.
 pytest.register_assert_rewrite("tests.contract", "tests.simulation")
 
+LONGEST = ("tests/spark/killing", "tests/spark/clusters", "tests/integration/bench/test_spark_works")
+"""Each of their tests starts Spark, some of them many times."""
+
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 # The same examples on every run, so that a red build is red for its commit; a developer's runs go on exploring.
@@ -37,3 +40,8 @@ def require_service() -> Callable[[str, bool, str], None]:
         pytest.skip(problem)
 
     return require
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that take minutes come first: at the end, one process would wait for the other."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
