@@ -9,7 +9,7 @@ import sealane
 
 async def main() -> None:
     async with sealane.embedded() as lane:
-        await lane.publish("tasks", b"delayed by 0.3 s", delay=0.3)
+        await lane.publish("tasks", b"delayed by 2 s", delay=2)
         await lane.publish("tasks", b"worthless after 0.1 s", ttl=0.1)
         await lane.publish("tasks", b"ordinary")
         await lane.publish("tasks", b"urgent", priority=9)

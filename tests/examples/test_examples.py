@@ -45,7 +45,7 @@ EXPECTED = {
     ],
     "08_batches_to_parquet.py": ["20,000 messages of 10 sensors in the file, columns ['key', 'payload', 'created']"],
     "09_delays_ttl_and_priorities.py": [
-        "priority 9: urgent\npriority 5: ordinary\npriority 1: whenever you like\npriority 5: delayed by 0.3 s\n"
+        "priority 9: urgent\npriority 5: ordinary\npriority 1: whenever you like\npriority 5: delayed by 2 s\n"
     ],
     "10_replay_and_filters.py": [
         "the first time: us 0, eu 1, us 2, eu 3, us 4, eu 5",
