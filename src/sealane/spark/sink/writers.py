@@ -26,6 +26,7 @@ from sealane.spark.options.options import WriteOptions
 from sealane.spark.sink.layout import layout_of
 from sealane.spark.sink.publishing import Part, drop, publish
 from sealane.spark.sink.staging import stage
+from sealane.spark.workers import begin_task
 
 _QUERY = "sql.streaming.queryId"
 """Where Spark tells a task which streaming query it works for: the same for all runs from one checkpoint."""
@@ -50,6 +51,7 @@ class _Writing:
 
     def write(self, rows: Iterator[pa.RecordBatch]) -> Part:
         """On an executor: have the node keep these rows, unseen."""
+        begin_task()
         staged = stage(self.access, self._layout.messages(rows), self._recipients)
         return Part(staged.name, staged.batches, staged.rows, staged.bytes)
 

@@ -13,6 +13,7 @@ from sealane.spark.source.planning.chosen_offsets import beginning, ending
 from sealane.spark.source.planning.splitting import splits
 from sealane.spark.source.planning.watching import Watch
 from sealane.spark.source.rows.fetching import fetch
+from sealane.spark.workers import begin_task
 
 
 class BatchReader(DataSourceReader):
@@ -36,6 +37,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor. Spark asks for a partition of its own where there are none."""
+        begin_task()
         if partition.value is None:
             return iter(())
         return fetch(

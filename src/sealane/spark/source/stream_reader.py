@@ -25,6 +25,7 @@ from sealane.spark.source.planning.registered import Registered
 from sealane.spark.source.planning.splitting import splits
 from sealane.spark.source.planning.watching import Watch
 from sealane.spark.source.rows.fetching import fetch
+from sealane.spark.workers import begin_task
 
 
 class Beginning(NamedTuple):
@@ -99,6 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor."""
+        begin_task()
         return fetch(
             self._options.access,
             partition.value,
