@@ -64,6 +64,13 @@ class Attachment:
         """Whether something that this consumer was handed is still to be answered."""
         return any(reader.leases.of_consumer(self.consumer.id) for _, reader in self._readers())
 
+    def may_be_served(self) -> bool:
+        """Whether there is, or may be, something ready for this consumer."""
+        return any(
+            reader.scanned < owner.core.visible or reader.backlog.has_ready(self.consumer.id)
+            for owner, reader in self._readers()
+        )
+
     def start_partition(self, owner: PartitionOwner) -> None:
         """Take messages of this partition too, unless this consumer has left, or its subscription was deleted."""
         if self._attached and self._position not in owner.dispatchers:

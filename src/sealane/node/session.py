@@ -30,6 +30,9 @@ from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription, describe_topic
 from sealane.node.logs import TopicLog, describe_logs
 from sealane.node.node import Node
+from sealane.node.pulling.held import Held
+from sealane.node.pulling.pull import Pull, Pulled, config_of
+from sealane.node.pulling.ticket import Ticket
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
@@ -266,6 +269,22 @@ class Session(Asking):
             await attachment.end()
             raise
         return attachment
+
+    async def pull(self, topic: str, subscription: str, *, messages_max: int, wait_seconds: float) -> Pulled:
+        """Messages for whoever has no connection to wait on, leased until a deadline; see `sealane.node.pulling`.
+
+        A subscription that is new is made, with the defaults, and begins at the earliest message.
+        """
+        pull = Pull(self._node, messages_max, wait_seconds)
+        name = self.allow("consume", topic)
+        config = config_of(self._node.topics.get(name), subscription)
+        return await pull.take(await self.attach(name, subscription, config, "earliest", pull.consumer))
+
+    @_counted
+    async def held(self, topic: str, subscription: str, lease: str) -> Held:
+        """What was pulled under this lease, to be acknowledged, given back or kept for longer."""
+        found = self._node.topic(self.allow("consume", topic))
+        return Held(found, subscription, Ticket.read(lease))
 
     @_counted
     async def browse(
