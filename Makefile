@@ -10,7 +10,8 @@ SEED ?= $(shell date +%s)
 SECONDS_MAX ?= 60
 ROUNDS ?= 100
 DATA ?= ./sealane-data
-WORKERS ?= 2
+# One more than cores that one can count on: many tests wait for time to pass or a process to start.
+WORKERS ?= 3
 ARGS ?=
 
 BIN := .venv/bin
