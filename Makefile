@@ -10,8 +10,7 @@ SEED ?= $(shell date +%s)
 SECONDS_MAX ?= 60
 ROUNDS ?= 100
 DATA ?= ./sealane-data
-# One more than cores that one can count on: many tests wait for time to pass or a process to start.
-WORKERS ?= 3
+WORKERS ?= 2
 ARGS ?=
 
 BIN := .venv/bin

@@ -14,6 +14,8 @@ from typing import Any
 from sealane.client import Lane
 from sealane.errors import Forbidden, SealaneError
 from sealane.message import BatchMeta, Limits, Stamp, from_payloads
+from sealane.node.pulling.ticket import SECRET_BYTES, Ticket
+from sealane.node.session import Session
 from sealane.security.principals import Action
 from sealane.wire import messages as wire
 from tests.access.people import OWN, Person
@@ -33,6 +35,14 @@ class Row:
     """What it returns as False is a refusal too: of what someone may not see, nothing is told."""
     said: tuple[type, ...] = ()
     """As what it goes over the wire."""
+
+
+@dataclass(frozen=True)
+class PullingRow:
+    """A command of those who come without a connection: a lane has one, and no use for it."""
+
+    rule: Rule
+    asked: Callable[[Session, str], Awaitable[object]]
 
 
 def needs(*actions: Action) -> Rule:
@@ -220,3 +230,14 @@ def _administering(name: str, given: dict[str, Any]) -> Asking:
         return lane.administer(name, **filled)
 
     return asked
+
+
+_NO_LEASE = Ticket(bytes(SECRET_BYTES), ()).text()
+
+PULLING: dict[str, PullingRow] = {
+    "pull": PullingRow(
+        needs("consume"),
+        lambda session, domain: session.pull(f"{domain}/t", "pulling", messages_max=1, wait_seconds=0),
+    ),
+    "held": PullingRow(needs("consume"), lambda session, domain: session.held(f"{domain}/t", "pulling", _NO_LEASE)),
+}

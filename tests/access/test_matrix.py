@@ -16,7 +16,7 @@ from sealane.node.administration import COMMANDS as ADMINISTRATION
 from sealane.node.session import Session
 from sealane.security.settings import AuditSettings, SecuritySettings
 from sealane.wire.messages import Request
-from tests.access.commands import COMMANDS, administration, is_allowed, stage
+from tests.access.commands import COMMANDS, PULLING, administration, is_allowed, stage
 from tests.access.doors import DOORS, Guests
 from tests.access.people import FOREIGN, OWN, PEOPLE
 from tests.native_node import NativeNode, native_node
@@ -71,6 +71,16 @@ async def test_the_verdict_on_every_command_is_that_of_the_table(door: str, who:
     assert {place for place in verdicts if verdicts[place] != expected[place]} == set()
 
 
+@pytest.mark.parametrize("who", PEOPLE)
+async def test_the_verdict_on_what_is_pulled_is_that_of_the_table(who: str) -> None:
+    person = PEOPLE[who]
+    async with node_of_everyone(Guests()) as node:
+        session = Session(node.node, person.principal(who))
+        for name, row in PULLING.items():
+            for domain in (OWN, FOREIGN):
+                assert await is_allowed(row.asked(session, domain)) == row.rule(person, domain), (name, domain)
+
+
 @pytest.mark.parametrize("door", DOORS)
 async def test_whoever_has_no_grant_cannot_tell_what_is_there_from_what_is_not(door: str) -> None:
     guests = Guests()
@@ -87,7 +97,7 @@ async def test_whoever_has_no_grant_cannot_tell_what_is_there_from_what_is_not(d
 
 def test_every_command_of_a_session_has_a_row() -> None:
     public = {name for name, _ in inspect.getmembers(Session) if name in vars(Session) and not name.startswith("_")}
-    assert public - set(NO_COMMANDS) == set(COMMANDS)
+    assert public - set(NO_COMMANDS) == {*COMMANDS, *PULLING}
 
 
 def test_every_request_of_the_native_protocol_has_a_row() -> None:
