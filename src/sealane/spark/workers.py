@@ -10,9 +10,9 @@ from pyspark import TaskContext
 def begin_task() -> None:
     """Call it first in whatever Spark runs on an executor.
 
-    After each task a worker looks through all of its objects for garbage, hundreds of thousands of them once Arrow and
-    a lane are loaded: as much work as reading 300,000 messages. What is there when the next task begins has outlived
-    such a look and stays, so that no later one needs to come by it.
+    After each task a worker looks through all of its objects for garbage, most of which are modules that were loaded
+    once. What is there when the next task begins has outlived such a look and stays, so that no later one needs to come
+    by it.
     """
     if TaskContext.get() is not None:  # Elsewhere the process is somebody else's.
         gc.freeze()
