@@ -8,7 +8,7 @@ import pytest
 
 import sealane
 from sealane.client import producer as producing
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.message import Limits
 from sealane.node.surroundings import Surroundings

@@ -20,7 +20,7 @@ from sealane.client.broker import Broker, Hold, LaneConsumer
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.managing import Managing
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.client.raw_logs import RawLogs
 from sealane.client.sealing import SealFor, Sealing

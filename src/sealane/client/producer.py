@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.errors import Closed
 from sealane.message import Batch, Row
 from sealane.node.receipts import Receipts

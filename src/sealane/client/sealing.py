@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sealane.client.broker import Landed
 from sealane.client.coalescing import BATCH_MESSAGES, Coalescer
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.errors import InvalidArgument, KeyPinMismatch, Unavailable
 from sealane.message import Batch, Row
 from sealane.security.envelopes import PublicKey, Recipients, same_fingerprint, seal_batch, sealed_bytes

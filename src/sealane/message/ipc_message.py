@@ -77,6 +77,15 @@ def inspect(data: memoryview) -> MessageShape:
     return shape
 
 
+def body_bytes_of(flat: memoryview) -> int:
+    """The length of the body that this metadata claims, of whatever kind the message is."""
+    try:
+        body_at = _field(flat, _U32.unpack_from(flat, 0)[0], _MESSAGE_BODY_LENGTH)
+        return int(_I64.unpack_from(flat, body_at)[0]) if body_at else 0
+    except (struct.error, IndexError):
+        raise InvalidBatch("the Arrow message's metadata points outside of itself") from None
+
+
 @lru_cache(maxsize=1024)
 def _read_known(flat: bytes) -> tuple[MessageShape, int]:
     """As `_read`. Batches of one shape have the same metadata to the last bit, and most batches are of few shapes."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sealane
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.client.sealing import Sealing
 from sealane.message import Limits
 from sealane.node.surroundings import of_this_machine

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.client.producer import BATCH_BYTES, BATCH_MESSAGES, Producer
 from sealane.client.sync.portal import LOOK_SECONDS, Portal
 from sealane.errors import Closed

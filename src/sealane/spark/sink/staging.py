@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from sealane.client.lane import Lane
-from sealane.client.outgoing import Outgoing
+from sealane.node.outgoing import Outgoing
 from sealane.client.sealing import SealedOutgoing
 from sealane.client.sync.lane import SyncLane
 from sealane.errors import SealaneError
