@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sealane.client import Lane
+from sealane.delivery.config import SubscriptionConfig
 from sealane.errors import Forbidden, SealaneError
 from sealane.message import BatchMeta, Limits, Stamp, from_payloads
 from sealane.node.pulling.ticket import SECRET_BYTES, Ticket
@@ -238,6 +239,10 @@ PULLING: dict[str, PullingRow] = {
     "pull": PullingRow(
         needs("consume"),
         lambda session, domain: session.pull(f"{domain}/t", "pulling", messages_max=1, wait_seconds=0),
+    ),
+    "subscribe": PullingRow(
+        needs("consume"),
+        lambda session, domain: session.subscribe(f"{domain}/t", "pulling", SubscriptionConfig(), "earliest"),
     ),
     "held": PullingRow(needs("consume"), lambda session, domain: session.held(f"{domain}/t", "pulling", _NO_LEASE)),
 }

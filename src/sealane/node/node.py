@@ -272,6 +272,18 @@ class Node:
                 await self._reconfigure(topic, group, config)
             return group
 
+    async def declare_subscription(
+        self, name: str, subscription: str, config: SubscriptionConfig, start: Start, *, keep_retry: bool = False
+    ) -> Group:
+        """The same from what a user says, which is checked; the topic is made if it is new."""
+        check_config(config)
+        check_start(start)
+        if config.filter is not None:
+            compile_filter(config.filter)
+        check_name("subscription", subscription, self.settings.limits, system=subscription == REDRIVE_SUBSCRIPTION)
+        topic = await self._registry.get_or_create(name)
+        return await self.subscribe(topic, subscription, config, start, keep_retry=keep_retry)
+
     async def _reconfigure(self, topic: Topic, group: Group, config: SubscriptionConfig) -> None:
         if config.filter != group.config.filter:
             wanted, has = config.filter, group.config.filter
@@ -292,13 +304,8 @@ class Node:
         keep_retry: bool = False,
     ) -> Attachment:
         """Let a consumer take part in a subscription, which is created if it is new; see `subscribe`."""
-        check_config(config)
-        check_start(start)
-        if config.filter is not None:
-            compile_filter(config.filter)
-        check_name("subscription", subscription, self.settings.limits, system=subscription == REDRIVE_SUBSCRIPTION)
-        topic = await self._registry.get_or_create(name)
-        group = await self.subscribe(topic, subscription, config, start, keep_retry=keep_retry)
+        group = await self.declare_subscription(name, subscription, config, start, keep_retry=keep_retry)
+        topic = self.topic(name)
         topic.check()
         member = None
         if config.mode == "broadcast":

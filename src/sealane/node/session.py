@@ -7,32 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from datetime import datetime
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import msgspec
 from pyroaring import BitMap64
 
-from sealane.delivery.config import SubscriptionConfig
-from sealane.engine import BackupReport, Packed, Stored
+from sealane.engine import BackupReport
 from sealane.engine.backup_report import Progress
-from sealane.errors import Closed, Forbidden, InvalidArgument, InvalidBatch, RateLimited, TopicNotFound
+from sealane.errors import Closed, InvalidArgument, InvalidBatch, TopicNotFound
 from sealane.message import Batch, decode, split_topic
 from sealane.node.administration import COMMANDS
 from sealane.node.administration.table import Progress as Told
-from sealane.node.asking import Asking
 from sealane.node.attachment import Attachment
 from sealane.node.audit_folding import NOWHERE, Origin
-from sealane.node.consumers import Consumer
+from sealane.node.charging import counted
+from sealane.node.consuming import Consuming
 from sealane.node.describe import TopicDescription, describe_topic
-from sealane.node.logs import TopicLog, describe_logs
 from sealane.node.node import Node
-from sealane.node.pulling.held import Held
-from sealane.node.pulling.pull import Pull, Pulled, config_of
-from sealane.node.pulling.ticket import Ticket
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
 from sealane.node.starts import Start
@@ -42,36 +35,17 @@ from sealane.node.topic_config import TopicConfig
 from sealane.prompt import Prompt
 from sealane.routing.exchanges import Exchange, ExchangeKind
 from sealane.security.grants.grants import NODE as NODE
-from sealane.security.grants.patterns import check_pattern, takes_in
 from sealane.security.principals import Principal
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 PRODUCER_BYTES_MAX = 64
 """A producer's identity in a batch from outside: a partition remembers thousands of them."""
 
 
-def _counted(
-    command: Callable[Concatenate[Session, P], Awaitable[T]],
-) -> Callable[Concatenate[Session, P], Coroutine[Any, Any, T]]:
-    """A command that counts as a request: refused, before it begins, where the principal's quota is used up."""
-
-    @wraps(command)
-    async def asked(session: Session, /, *args: P.args, **options: P.kwargs) -> T:
-        if session._allowance.limited:
-            session._charge()
-        return await command(session, *args, **options)
-
-    return asked
-
-
-class Session(Asking):
+class Session(Consuming):
     """Made by `Gate.enter`, or for the broker in a process by itself with the principal `ADMIN`."""
 
     def __init__(self, node: Node, principal: Principal, origin: Origin = NOWHERE) -> None:
         super().__init__(node, principal, origin)
-        self._allowance = node.identity.quotas.allowance(principal, node.measures.now())
         self._in_line: dict[str, list[tuple[Batch, Prompt[Receipts]]]] = {}
         """By topic: publishes that wait for the topic to be made, in their order."""
         self._making: set[asyncio.Task[None]] = set()
@@ -92,17 +66,6 @@ class Session(Asking):
         if self.principal.kind != "key":
             return None
         return self._node.identity.api_keys.secret_of(self.principal)
-
-    def _charge(self, batches: Sequence[Batch] = ()) -> None:
-        """Raise `RateLimited` if a quota is used up; asked where `_allowance.limited`, before anything is done."""
-        messages = sum(map(len, batches))
-        bytes_count = sum(batch.nbytes for batch in batches)
-        try:
-            self._allowance.charge(self._node.measures.now(), messages=messages, bytes_count=bytes_count)
-        except RateLimited as error:
-            self._node.measures.rate_limited(error)
-            _ = self.note("rate-limited", outcome="refused", details={"subject": error.subject, "what": error.what})
-            raise
 
     # --- publishing ---------------------------------------------------------------------------------------------------
 
@@ -244,116 +207,9 @@ class Session(Asking):
             self.allow("publish", name)
         await self._node.staging.drop(parts)
 
-    # --- consuming ----------------------------------------------------------------------------------------------------
-
-    @_counted
-    async def attach(
-        self,
-        topic: str,
-        subscription: str,
-        config: SubscriptionConfig,
-        start: Start,
-        consumer: Consumer,
-        *,
-        keep_retry: bool = False,
-    ) -> Attachment:
-        """Take part in a subscription, for as long as the principal may: see `sealane.node.grant_changes`."""
-        name = self.allow("consume", topic)
-        with self.noting_new(name):
-            attachment = await self._node.attach(name, subscription, config, start, consumer, keep_retry=keep_retry)
-        attachment.principal = self.principal
-        self._note_reading(attachment.topic.is_system, name)
-        try:
-            self.authorise("consume", name)  # It may have been taken away while this waited.
-        except Forbidden:
-            await attachment.end()
-            raise
-        return attachment
-
-    async def pull(self, topic: str, subscription: str, *, messages_max: int, wait_seconds: float) -> Pulled:
-        """Messages for whoever has no connection to wait on, leased until a deadline; see `sealane.node.pulling`.
-
-        A subscription that is new is made, with the defaults, and begins at the earliest message.
-        """
-        pull = Pull(self._node, messages_max, wait_seconds)
-        name = self.allow("consume", topic)
-        config = config_of(self._node.topics.get(name), subscription)
-        return await pull.take(await self.attach(name, subscription, config, "earliest", pull.consumer))
-
-    @_counted
-    async def held(self, topic: str, subscription: str, lease: str) -> Held:
-        """What was pulled under this lease, to be acknowledged, given back or kept for longer."""
-        found = self._node.topic(self.allow("consume", topic))
-        return Held(found, subscription, Ticket.read(lease))
-
-    @_counted
-    async def browse(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        *,
-        bytes_max: int = 1 << 20,
-        incarnation: int | None = None,
-        stop: int | None = None,
-    ) -> list[Stored]:
-        """Stored batches as they are, without leasing anything."""
-        name = self.allow("consume", topic)
-        stored = await self._node.browse(
-            name, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
-        )
-        self._note_reading(self._node.topic(name).is_system, name)
-        return stored
-
-    @_counted
-    async def browse_packed(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        *,
-        bytes_max: int = 1 << 20,
-        incarnation: int | None = None,
-        stop: int | None = None,
-    ) -> Sequence[Stored | Packed]:
-        """The same for who unpacks what is stored compressed."""
-        name = self.allow("consume", topic)
-        stored = await self._node.browse_packed(
-            name, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
-        )
-        self._note_reading(self._node.topic(name).is_system, name)
-        return stored
-
-    @_counted
-    async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:
-        """What there is to read. A name raises `Forbidden` or `TopicNotFound`; a pattern takes in what one may read."""
-        found = {}
-        for name in topics:
-            if "*" not in name:
-                topic = self._node.topic(self.allow("consume", name))
-                found[topic.full_name] = topic
-                continue
-            pattern = "/".join(split_topic(name, self.principal.domain))
-            check_pattern(pattern)
-            for full_name, topic in self._node.topics.items():
-                if takes_in(pattern, full_name, self.principal.domain) and self.may("consume", full_name):
-                    found[full_name] = topic
-        for full_name, topic in found.items():
-            self._note_reading(topic.is_system, full_name)
-        return await describe_logs([found[full_name] for full_name in sorted(found)], at)
-
-    @_counted
-    async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None:
-        """Settle everything below these offsets for a reader that keeps its own position."""
-        await self._node.advance(self.allow("consume", topic), subscription, positions)
-
-    def _note_reading(self, is_system: bool, name: str) -> None:
-        if is_system:
-            self.looked("system.read", name)
-
     # --- topics, subscriptions, exchanges -----------------------------------------------------------------------------
 
-    @_counted
+    @counted
     async def create_topic(self, name: str, config: Mapping[str, Any]) -> None:
         name = self.allow("manage", name)
         unknown = set(config) - set(TopicConfig.__struct_fields__)
@@ -367,22 +223,22 @@ class Session(Asking):
         work = self._node.create_topic(name, wanted)
         await (self.recorded("topic.create", name, work, _told(config)) if name not in self._node.topics else work)
 
-    @_counted
+    @counted
     async def configure_topic(self, name: str, changes: Mapping[str, Any]) -> None:
         name = self.allow("manage", name)
         await self.recorded("topic.configure", name, self._node.configure_topic(name, changes), _told(changes))
 
-    @_counted
+    @counted
     async def delete_topic(self, name: str) -> None:
         name = self.allow("manage", name)
         await self.recorded("topic.delete", name, self._node.delete_topic(name))
 
-    @_counted
+    @counted
     async def topics(self) -> list[str]:
         """The full names of all topics that the principal may do anything to, in order; none of the system's."""
         return sorted(name for name, topic in self._node.topics.items() if not topic.is_system and self.may_see(name))
 
-    @_counted
+    @counted
     async def describe_topic(self, name: str) -> TopicDescription:
         """For whoever consumes it, and for whoever manages it."""
         full_name = "/".join(split_topic(name, self.principal.domain))
@@ -390,19 +246,19 @@ class Session(Asking):
             self.allow("consume", name)
         return describe_topic(self._node.topic(full_name))
 
-    @_counted
+    @counted
     async def unsubscribe(self, topic: str, subscription: str) -> None:
         name = self.allow("manage", topic, of_system=True)
         work = self._node.unsubscribe(name, subscription)
         await self.recorded("subscription.delete", name, work, {"subscription": subscription})
 
-    @_counted
+    @counted
     async def seek(self, topic: str, subscription: str, start: Start) -> dict[int, int]:
         name = self.allow("manage", topic, of_system=True)
         work = self._node.seek(name, subscription, start)
         return await self.recorded("subscription.seek", name, work, {"subscription": subscription, "to": str(start)})
 
-    @_counted
+    @counted
     async def redrive(
         self,
         topic: str,
@@ -416,24 +272,24 @@ class Session(Asking):
             return await work
         return await self.recorded("redrive", name, work, {"subscription": subscription})
 
-    @_counted
+    @counted
     async def declare_exchange(self, name: str, kind: ExchangeKind) -> None:
         name = self.allow("manage", name)
         await self.recorded("exchange.declare", name, self._node.exchanges.declare(name, kind), {"kind": kind})
 
-    @_counted
+    @counted
     async def bind(self, exchange: str, topic: str, routing_key: str) -> None:
         target, name = self.allow("manage", topic), self.allow("manage", exchange)
         work = self._node.exchanges.bind(name, target, routing_key)
         await self.recorded("exchange.bind", name, work, {"topic": target, "key": routing_key})
 
-    @_counted
+    @counted
     async def unbind(self, exchange: str, topic: str, routing_key: str) -> None:
         target, name = self.allow("manage", topic), self.allow("manage", exchange)
         work = self._node.exchanges.unbind(name, target, routing_key)
         await self.recorded("exchange.unbind", name, work, {"topic": target, "key": routing_key})
 
-    @_counted
+    @counted
     async def exchanges(self) -> dict[str, Exchange]:
         """By full name: those that the principal may do anything to, with their bindings to topics it may see."""
         return {
@@ -444,12 +300,12 @@ class Session(Asking):
             if self.may_see(name)
         }
 
-    @_counted
+    @counted
     async def status(self, *, topics_max: int = STATUS_TOPICS_MAX) -> NodeStatus:
         self.authorise("admin", NODE)
         return node_status(self._node, topics_max=min(topics_max, STATUS_TOPICS_MAX))
 
-    @_counted
+    @counted
     async def backup(self, target: str, *, include_key: bool = True, progress: Progress | None = None) -> BackupReport:
         """Copy all that is durable to a new directory of the node's machine; see `Node.backup`."""
         self.authorise("admin", NODE)
@@ -461,7 +317,7 @@ class Session(Asking):
 
     # --- administering ------------------------------------------------------------------------------------------------
 
-    @_counted
+    @counted
     async def administer(self, command: str, arguments: Mapping[str, Any], progress: Told | None = None) -> Any:
         """Carry out a command of `sealane.node.administration`; the answer is what msgspec can encode."""
         found = COMMANDS.get(command)
