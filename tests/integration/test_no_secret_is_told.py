@@ -219,7 +219,7 @@ class Scenarios:
         host, _, port = self.node.doors[door].rpartition(":")
         frame = struct.pack("<II", len(self.payload) + 8, len(self.payload)) + self.payload
         shown = f"connection: close\r\nauthorization: Bearer {self.token}"
-        head = f"GET /nothing?password={self.password} HTTP/1.1\r\nhost: x\r\n{shown}\r\n\r\n".encode()
+        head = f"GET /nothing?password={self.password} HTTP/1.1\r\nhost: localhost\r\n{shown}\r\n\r\n".encode()
         for tls in (None, self.context()):
             for sent in (self.payload, frame, head):
                 reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)

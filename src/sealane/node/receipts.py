@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
 import numpy as np
+import pyarrow as pa
 
 from sealane.message import Batch
+from sealane.message.schema import ID
 
 
 class Receipt:
@@ -58,6 +60,11 @@ class Receipts(Sequence[Receipt]):
     def shares(self) -> Sequence[Share]:
         """What went where, a partition at a time."""
         return self._shares
+
+    @property
+    def ids(self) -> pa.Array:
+        """The messages' ids, as Arrow has them."""
+        return self._batch.column(ID)
 
     def __len__(self) -> int:
         return len(self._batch)

@@ -92,7 +92,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def get(door: HttpDoor, path: str, *, method: str = "GET", headers: str = "", body: bytes = b"") -> Answer:
     length = f"content-length: {len(body)}\r\n" if body else ""
-    head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{length}{headers}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{length}{headers}\r\n"
     return Answer(await send(door, head.encode() + body))
 
 
@@ -146,7 +146,7 @@ async def test_errors_are_problem_documents() -> None:
         missing = await get(door, "/nowhere")
         wrong = await get(door, "/ready", method="POST")
 
-    assert (missing.status, missing.json["detail"]) == (404, "there is nothing at /nowhere")
+    assert (missing.status, missing.json["detail"]) == (404, "there is nothing at /nowhere; /docs lists what there is")
     assert missing.headers["content-type"] == "application/problem+json"
     assert (wrong.status, wrong.json["title"]) == (405, "Method Not Allowed")
     assert wrong.headers["allow"] == "GET"
@@ -209,7 +209,7 @@ async def test_one_connection_more_than_allowed_is_told_so() -> None:
     async with opened(connections_max=2) as door, asyncio.timeout(DEADLINE_SECONDS):
         held = [await connect(door) for _ in range(2)]
         for reader, writer in held:
-            writer.write(b"GET /ready HTTP/1.1\r\nhost: x\r\n\r\n")
+            writer.write(b"GET /ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await reader.readuntil(b'ready"}')).startswith(b"HTTP/1.1 200 ")
         refused = await get(door, "/ready")
         for _, writer in held:
@@ -225,7 +225,7 @@ async def test_one_connection_more_than_allowed_is_told_so() -> None:
 async def test_a_drained_door_lets_nobody_in_and_an_idle_connection_go() -> None:
     async with opened() as door, asyncio.timeout(DEADLINE_SECONDS):
         reader, writer = await connect(door)
-        writer.write(b"GET /ready HTTP/1.1\r\nhost: x\r\n\r\n")
+        writer.write(b"GET /ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
         await reader.readuntil(b'ready"}')
         await door.drain(30)
 
@@ -243,7 +243,7 @@ async def test_a_client_that_reads_nothing_is_cut_off() -> None:
         _, writer = await connect(door)
         # Nothing is read on this side until the door has given up.
         writer.transport.pause_reading()  # type: ignore[attr-defined]
-        writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n")
         await until(lambda: door.connections > 0)
         await until(lambda: not door.connections)
         writer.transport.abort()
@@ -252,7 +252,7 @@ async def test_a_client_that_reads_nothing_is_cut_off() -> None:
 async def test_closing_ends_a_request_that_never_arrives() -> None:
     async with opened() as door, asyncio.timeout(DEADLINE_SECONDS):
         reader, writer = await connect(door)
-        writer.write(b"POST /ready HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n12345")
+        writer.write(b"POST /ready HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n12345")
         await until(lambda: door.connections > 0)
         await door.close()
 

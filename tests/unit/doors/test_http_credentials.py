@@ -39,7 +39,7 @@ async def get(running: SecureNode, path: str, tls: ssl.SSLContext | None = None,
     shown = f"authorization: {authorization}\r\n" if authorization else ""
     async with asyncio.timeout(DEADLINE_SECONDS):
         reader, writer = await asyncio.open_connection(host, int(port), ssl=tls or running.context())
-        writer.write(f"GET {path} HTTP/1.1\r\nhost: x\r\n{shown}connection: close\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n{shown}connection: close\r\n\r\n".encode())
         answer = Answer(await reader.read())
         writer.close()
         await writer.wait_closed()
@@ -101,7 +101,7 @@ async def test_an_api_key_is_a_bearers(running: SecureNode) -> None:
 async def test_refused_a_revoked_certificate_on_a_connection_that_stays_open(running: SecureNode) -> None:
     tls = running.context(await running.issue("root", roles={"admin"}))
     host, _, port = running.http.address.rpartition(":")
-    ask = b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"
+    ask = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n"
     async with asyncio.timeout(DEADLINE_SECONDS):
         reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
         writer.write(ask)
@@ -133,7 +133,7 @@ async def test_plain_text_is_told_that_this_door_speaks_tls(running: SecureNode)
     host, _, port = running.http.address.rpartition(":")
     async with asyncio.timeout(DEADLINE_SECONDS):
         reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"GET /ready HTTP/1.1\r\nhost: x\r\n\r\n")
+        writer.write(b"GET /ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
         answer = Answer(await reader.read())
         writer.close()
         await writer.wait_closed()

@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI
 
 from sealane._version import __version__
+from sealane.doors.http.api.describing import NAMED_SHAPES
+from sealane.doors.http.api.idempotency import IdempotencyKeys
+from sealane.doors.http.api.routes import api_routes
 from sealane.doors.http.body_limit import BodyLimit
+from sealane.doors.http.compression import PackedAnswers, UnpackedBodies
+from sealane.doors.http.docs_page import docs_routes
+from sealane.doors.http.hosts import LoopbackHosts
 from sealane.doors.http.problems import answer_with_problems
+from sealane.doors.http.request_ids import RequestIds
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched, watching
 
+DESCRIPTION = """\
+Topics, subscriptions and messages of one Sealane node. Whoever asks shows a client certificate, an API key or a token
+(`Authorization: Bearer …`), or a name and a password (`Basic`). Whatever goes wrong is answered with a problem document
+(RFC 9457)."""
 
-def make_app(settings: HttpDoorSettings, watched: Watched, *, metrics_public: bool) -> FastAPI:
-    # The usual pages of documentation load scripts from other people's servers; the description itself is enough.
-    app = FastAPI(title="Sealane", version=__version__, docs_url=None, redoc_url=None)
+
+def make_app(settings: HttpDoorSettings, watched: Watched, *, metrics_public: bool, loopback_only: bool) -> FastAPI:
+    """`loopback_only`: it answers to the names of this machine's loopback alone."""
+    # The usual pages of documentation load scripts from other people's servers; `docs_page` has none.
+    app = FastAPI(title="Sealane", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.gate = None
+    app.state.idempotency_keys = IdempotencyKeys()
+    app.state.draining = None  # A future, from the start of the door on: done when nobody is to wait any longer.
+    app.include_router(api_routes())
     app.include_router(watching(watched, metrics_public=metrics_public))
+    app.include_router(docs_routes(app))
+    # The last that is added is the first that a request meets.
+    app.add_middleware(UnpackedBodies, bytes_max=settings.body_bytes_max)
+    app.add_middleware(PackedAnswers)
     app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, seconds_max=settings.receive_seconds_max)
+    if loopback_only:
+        app.add_middleware(LoopbackHosts)
+    app.add_middleware(RequestIds)
     answer_with_problems(app)
+    _describe_named_shapes(app)
     return app
+
+
+def _describe_named_shapes(app: FastAPI) -> None:
+    """Add to the OpenAPI document what it refers to by name only."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()
+        named = document.setdefault("components", {}).setdefault("schemas", {})
+        for shape in NAMED_SHAPES:
+            described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
+            described.pop("$defs", None)
+            named.setdefault(shape.__name__, described)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -10,7 +10,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from sealane.doors.http.connection import CERTIFICATE
-from sealane.errors import SealaneError, Unauthenticated
+from sealane.errors import Unauthenticated
 from sealane.node.gate import Gate
 from sealane.node.session import Session
 from sealane.security.credentials.key_text import KEY_PREFIX
@@ -24,11 +24,7 @@ async def session_of(request: Request) -> Session:
     gate: Gate | None = request.app.state.gate
     if gate is None:
         raise HTTPException(503, "the node is starting; try again soon", {"retry-after": "1"})
-    try:
-        return await gate.enter(introduction(request))
-    except SealaneError as error:
-        gate.refused(error)
-        raise
+    return await gate.enter(introduction(request))
 
 
 def introduction(request: Request) -> Introduction:

@@ -36,7 +36,9 @@ class HttpDoor:
         if tls is not None:
             limit = settings.connections_max
             self._porch = TlsPorch(self.name, tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
-        self._app = make_app(settings, watched, metrics_public=settings.metrics_public or tls is None)
+        self._app = make_app(
+            settings, watched, metrics_public=settings.metrics_public or tls is None, loopback_only=tls is None
+        )
         config = BoundedConfig(
             self._app,
             http=cast(type[asyncio.Protocol], self._new_protocol),
@@ -83,6 +85,7 @@ class HttpDoor:
     async def start(self) -> None:
         self._listener = listen(self.name, self._settings.host, self._settings.port)
         self._address = address_of(self._listener)
+        self._app.state.draining = asyncio.get_running_loop().create_future()
         config = self._server.config
         config.load()
         self._server.lifespan = config.lifespan_class(config)
@@ -91,7 +94,8 @@ class HttpDoor:
         log.info("the http door is open", address=self._address)
 
     async def drain(self, seconds: float) -> None:
-        """Requests that have begun are answered; connections without one are closed."""
+        """Requests that have begun are answered; connections without one are closed. Who waits for messages is told."""
+        self._announce_end()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._shut_down()
@@ -103,7 +107,13 @@ class HttpDoor:
         await self._ticking
         await self._server.shutdown(sockets=[self._listener])
 
+    def _announce_end(self) -> None:
+        draining: asyncio.Future[None] | None = self._app.state.draining
+        if draining is not None and not draining.done():
+            draining.set_result(None)
+
     async def close(self) -> None:
+        self._announce_end()
         self._server.force_exit = True
         if self._porch is not None:
             self._porch.close()

@@ -11,7 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from sealane.errors import Forbidden, Unauthenticated
+from sealane.doors.http.request_ids import request_id_of
+from sealane.doors.http.statuses import retry_after, status_of
+from sealane.errors import SealaneError
+from sealane.node.gate import Gate
+from sealane.wire.faults import CAUSE, fault_of
 
 WAYS_IN = 'Bearer realm="sealane", Basic realm="sealane", charset="UTF-8"'
 """What a client may show, beside the certificate of its connection."""
@@ -22,25 +26,43 @@ class Problem(JSONResponse):
 
     media_type = "application/problem+json"
 
-    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **members: Any) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        type: str = "about:blank",
+        headers: Mapping[str, str] | None = None,
+        **members: Any,
+    ) -> None:
         title = HTTPStatus(status).phrase
-        document = {"type": "about:blank", "title": title, "status": status, "detail": detail, **members}
+        document = {**members, "type": type, "title": title, "status": status, "detail": detail}
         super().__init__(document, status_code=status, headers=dict(headers) if headers else None)
+
+
+def problem_of(error: SealaneError, **members: Any) -> Problem:
+    """The error as a document: its type is `urn:sealane:` and the error's code, its fields are members."""
+    code, text, fields = fault_of(error)
+    fields.pop(CAUSE, None)
+    status = status_of(error)
+    headers = retry_after(error)
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["www-authenticate"] = WAYS_IN
+    return Problem(status, text, type=f"urn:sealane:{code}", headers=headers, **{**fields, **members})
 
 
 def answer_with_problems(app: FastAPI) -> None:
     """Let every error of the app become a problem document."""
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Unauthenticated, _unauthenticated)
-    app.add_exception_handler(Forbidden, _forbidden)
+    app.add_exception_handler(SealaneError, _known)
     app.add_exception_handler(Exception, _failed)
 
 
 async def _refused(request: Request, error: Exception) -> Problem:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
-        return Problem(404, f"there is nothing at {request.url.path}")
+        return Problem(404, f"there is nothing at {request.url.path}; /docs lists what there is")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return Problem(405, f"{request.url.path} does not take {request.method}", headers=error.headers)
     return Problem(error.status_code, str(error.detail), headers=error.headers)
@@ -54,13 +76,15 @@ async def _invalid(request: Request, error: Exception) -> Problem:
     return Problem(422, detail, errors=errors)
 
 
-async def _unauthenticated(request: Request, error: Exception) -> Problem:
-    return Problem(401, str(error), headers={"www-authenticate": WAYS_IN})
-
-
-async def _forbidden(request: Request, error: Exception) -> Problem:
-    return Problem(403, str(error))
+async def _known(request: Request, error: Exception) -> Problem:
+    assert isinstance(error, SealaneError)
+    gate: Gate | None = request.app.state.gate
+    if gate is not None:
+        gate.refused(error)
+    return problem_of(error, request_id=request_id_of(request.scope))
 
 
 async def _failed(request: Request, error: Exception) -> Problem:
-    return Problem(500, "the node failed to answer this request; its log has the reason")
+    return Problem(
+        500, "the node failed to answer this request; its log has the reason", request_id=request_id_of(request.scope)
+    )

@@ -57,6 +57,15 @@ class Held:
             raise LeaseLost(self._attachment.group.name, "it has expired or everything in it is settled")
         return min(deadlines)
 
+    async def leased(self, ids: Sequence[UUID] | None = None) -> list[tuple[Attachment, int, int, BitMap64]]:
+        """What is still held of them, as a transaction settles it: (attachment, partition, lease, offsets). Raises
+        `LeaseLost` if some of them is not held any more, settled or not.
+        """
+        chosen = [(self._attachment, run.partition, run.lease, held) for run, held in await self._chosen(ids)]
+        if not chosen or (ids is not None and sum(len(held) for *_, held in chosen) < len(set(ids))):
+            raise LeaseLost(self._attachment.group.name, "some of it is settled already")
+        return chosen
+
     async def _chosen(self, ids: Sequence[UUID] | None) -> list[tuple[LeasedRun, BitMap64]]:
         """What is still held of what is meant, by lease. Raises if some of it is lost, before anything is done."""
         leased = [(run, self._leased(run)) for run in self._ticket.leases]

@@ -1,0 +1,14 @@
+"""The whole of `/api/v1`, in the order in which it is described. What is asked most often is found first."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from sealane.doors.http.api import exchanges, publishing, pulling, subscriptions, topics, transactions
+
+
+def api_routes() -> APIRouter:
+    api = APIRouter(prefix="/api/v1/domains/{domain}")
+    for part in (publishing, pulling, topics, subscriptions, exchanges, transactions):
+        api.include_router(part.routes)
+    return api
