@@ -32,7 +32,7 @@ def part_json(delivery: Delivery, part: Part) -> list[dict[str, Any]]:
     batch, partition = part.batch, delivery.partition
     offsets = list(part.offsets) if isinstance(part.offsets, range) else part.offsets.tolist()
     columns = zip(
-        map(_uuid, batch.ids()),
+        map(uuid_text, batch.ids()),
         map(_payload, batch.payloads()),
         map(_key, _column(batch, KEY, None)),
         map(dict, _column(batch, HEADERS, ())),
@@ -89,7 +89,7 @@ def _attempts(later: Sequence[tuple[BitMap64, int]], part: Part, offsets: Sequen
     return [attempt_of.get(offset, 1) for offset in offsets]
 
 
-def _uuid(identity: bytes) -> str:
+def uuid_text(identity: bytes) -> str:
     """As `str(UUID(bytes=…))`, in a fifth of the time."""
     digits = identity.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -92,18 +93,20 @@ class Receipts(Sequence[Receipt]):
         return Receipt(identity, share.partition, share.offsets[0])
 
     def __iter__(self) -> Iterator[Receipt]:
+        return (Receipt(*place) for place in self.places())
+
+    def places(self) -> Iterator[tuple[bytes, int, int]]:
+        """The id, the partition and the offset of each, without an object for it."""
         ids = self._batch.ids()
         if len(self._shares) == 1 and self._shares[0].rows is None:
             partition, _, offsets = self._shares[0]
-            yield from (Receipt(identity, partition, offset) for identity, offset in zip(ids, offsets, strict=True))
-            return
-        places: list[tuple[int, int]] = [(0, 0)] * len(self)
+            return zip(ids, repeat(partition, len(ids)), offsets, strict=True)
+        partitions, found = [0] * len(self), [0] * len(self)
         for share in self._shares:
             rows = range(len(self)) if share.rows is None else share.rows.tolist()
             for row, offset in zip(rows, share.offsets, strict=True):
-                places[row] = (share.partition, offset)
-        for identity, (partition, offset) in zip(ids, places, strict=True):
-            yield Receipt(identity, partition, offset)
+                partitions[row], found[row] = share.partition, offset
+        return zip(ids, partitions, found, strict=True)
 
     def __repr__(self) -> str:
         partitions = sorted({share.partition for share in self._shares})

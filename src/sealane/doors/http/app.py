@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from sealane._version import __version__
 from sealane.doors.http.api.describing import NAMED_SHAPES
@@ -12,6 +13,7 @@ from sealane.doors.http.api.idempotency import IdempotencyKeys
 from sealane.doors.http.api.routes import api_routes
 from sealane.doors.http.body_limit import BodyLimit
 from sealane.doors.http.compression import PackedAnswers, UnpackedBodies
+from sealane.doors.http.direct import DirectPublishing
 from sealane.doors.http.docs_page import docs_routes
 from sealane.doors.http.hosts import LoopbackHosts
 from sealane.doors.http.problems import answer_with_problems
@@ -25,8 +27,8 @@ Topics, subscriptions and messages of one Sealane node. Whoever asks shows a cli
 (RFC 9457)."""
 
 
-def make_app(settings: HttpDoorSettings, watched: Watched, *, metrics_public: bool, loopback_only: bool) -> FastAPI:
-    """`loopback_only`: it answers to the names of this machine's loopback alone."""
+def make_api(watched: Watched, *, metrics_public: bool) -> FastAPI:
+    """All routes. Its `state` is where the door leaves what they need."""
     # The usual pages of documentation load scripts from other people's servers; `docs_page` has none.
     app = FastAPI(title="Sealane", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.gate = None
@@ -35,16 +37,23 @@ def make_app(settings: HttpDoorSettings, watched: Watched, *, metrics_public: bo
     app.include_router(api_routes())
     app.include_router(watching(watched, metrics_public=metrics_public))
     app.include_router(docs_routes(app))
-    # The last that is added is the first that a request meets.
-    app.add_middleware(UnpackedBodies, bytes_max=settings.body_bytes_max)
-    app.add_middleware(PackedAnswers)
-    app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, seconds_max=settings.receive_seconds_max)
-    if loopback_only:
-        app.add_middleware(LoopbackHosts)
-    app.add_middleware(RequestIds)
     answer_with_problems(app)
     _describe_named_shapes(app)
     return app
+
+
+def make_app(api: FastAPI, settings: HttpDoorSettings, *, loopback_only: bool) -> ASGIApp:
+    """The routes, behind what every request passes. The last line is what it meets first.
+
+    `loopback_only`: it answers to the names of this machine's loopback alone.
+    """
+    app: ASGIApp = DirectPublishing(api, api)
+    app = UnpackedBodies(app, bytes_max=settings.body_bytes_max)
+    app = PackedAnswers(app)
+    app = BodyLimit(app, bytes_max=settings.body_bytes_max, seconds_max=settings.receive_seconds_max)
+    if loopback_only:
+        app = LoopbackHosts(app)
+    return RequestIds(app)
 
 
 def _describe_named_shapes(app: FastAPI) -> None:

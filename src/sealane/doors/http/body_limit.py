@@ -47,8 +47,11 @@ class BodyLimit:
                 # What is left to hear is that the client has gone, and for that one may wait.
                 return await receive()
             try:
-                async with asyncio.timeout_at(deadline):
+                if _has_all_come(receive):
                     message = await receive()
+                else:
+                    async with asyncio.timeout_at(deadline):
+                        message = await receive()
             except TimeoutError:
                 problem = f"the body took longer than {self._seconds_max:g} s (doors.http.receive_seconds_max)"
                 raise HTTPException(408, problem, _LAST_ANSWER) from None
@@ -59,3 +62,10 @@ class BodyLimit:
             return message
 
         return receive_bounded
+
+
+def _has_all_come(receive: Receive) -> bool:
+    """Whether there is nothing to wait for, which uvicorn knows: a short body comes with its head, and a timer for it
+    would take longer than reading it.
+    """
+    return getattr(getattr(receive, "__self__", None), "more_body", True) is False

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import uvicorn
 
-from sealane.doors.http.app import make_app
+from sealane.doors.http.app import make_api, make_app
 from sealane.doors.http.connection import BoundedConfig, BoundedConnection, plain_problem
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched
@@ -36,11 +36,9 @@ class HttpDoor:
         if tls is not None:
             limit = settings.connections_max
             self._porch = TlsPorch(self.name, tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
-        self._app = make_app(
-            settings, watched, metrics_public=settings.metrics_public or tls is None, loopback_only=tls is None
-        )
+        self._api = make_api(watched, metrics_public=settings.metrics_public or tls is None)
         config = BoundedConfig(
-            self._app,
+            make_app(self._api, settings, loopback_only=tls is None),
             http=cast(type[asyncio.Protocol], self._new_protocol),
             ws="none",
             lifespan="off",
@@ -64,7 +62,7 @@ class HttpDoor:
 
     def let_in(self, gate: Gate) -> None:
         """The node is there: requests that need a principal are answered from now on."""
-        self._app.state.gate = gate
+        self._api.state.gate = gate
         self._config.entrances = gate.entrances
         if self._porch is not None:
             self._porch.gate = gate
@@ -85,7 +83,7 @@ class HttpDoor:
     async def start(self) -> None:
         self._listener = listen(self.name, self._settings.host, self._settings.port)
         self._address = address_of(self._listener)
-        self._app.state.draining = asyncio.get_running_loop().create_future()
+        self._api.state.draining = asyncio.get_running_loop().create_future()
         config = self._server.config
         config.load()
         self._server.lifespan = config.lifespan_class(config)
@@ -108,7 +106,7 @@ class HttpDoor:
         await self._server.shutdown(sockets=[self._listener])
 
     def _announce_end(self) -> None:
-        draining: asyncio.Future[None] | None = self._app.state.draining
+        draining: asyncio.Future[None] | None = self._api.state.draining
         if draining is not None and not draining.done():
             draining.set_result(None)
 

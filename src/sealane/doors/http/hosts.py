@@ -7,6 +7,7 @@ everyone who connects is the admin, the name in the request is the only thing th
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -31,6 +32,7 @@ class LoopbackHosts:
         await Problem(421, problem, headers={"connection": "close"})(scope, receive, send)
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a `Host` names this machine's loopback, with a port or without."""
     name = host.strip()

@@ -59,6 +59,15 @@ def answer_with_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _failed)
 
 
+async def problem_from(request: Request, error: Exception) -> Problem:
+    """The document for whatever a route raises."""
+    if isinstance(error, SealaneError):
+        return await _known(request, error)
+    if isinstance(error, HTTPException):
+        return await _refused(request, error)
+    return await _failed(request, error)
+
+
 async def _refused(request: Request, error: Exception) -> Problem:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:

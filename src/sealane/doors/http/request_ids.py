@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,13 +23,16 @@ class RequestIds:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        # Told apart from those of other processes by its beginning, and within this one by counting.
+        self._own = os.urandom(6).hex()
+        self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         given = next((value for name, value in scope["headers"] if name == _HEADER), b"")
-        own = given if _ALLOWED.fullmatch(given) else uuid.uuid4().hex.encode()
+        own = given if _ALLOWED.fullmatch(given) else f"{self._own}-{next(self._numbers):x}".encode()
         scope["state"][_PLACE] = own.decode()
 
         async def send_with_id(message: Message) -> None:

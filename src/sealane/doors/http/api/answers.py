@@ -14,7 +14,7 @@ from fastapi import Request, Response
 from sealane.doors.arrow_streams import written
 from sealane.doors.http.api.bodies import ARROW, JSON
 from sealane.message.schema import ID_TYPE
-from sealane.node.message_json import deliveries_json
+from sealane.node.message_json import deliveries_json, uuid_text
 from sealane.node.pulling.pull import Pulled
 from sealane.node.receipts import Receipts
 
@@ -39,9 +39,9 @@ def receipts_answer(request: Request, stored: Sequence[Receipts]) -> Response:
 
 def receipts_json(stored: Iterable[Receipts]) -> list[dict[str, Any]]:
     return [
-        {"id": str(receipt.id), "partition": receipt.partition, "offset": receipt.offset}
+        {"id": uuid_text(identity), "partition": partition, "offset": offset}
         for receipts in stored
-        for receipt in receipts
+        for identity, partition, offset in receipts.places()
     ]
 
 
