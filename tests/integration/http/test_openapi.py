@@ -1,0 +1,84 @@
+"""The OpenAPI document is true: whatever it allows is answered as it says, and what it forbids is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+
+from sealane.doors.http.app import make_api
+from sealane.doors.http.watching import Watched
+from tests.http_node import http_node
+
+EXAMPLES = 12
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """A node on a loop of its own, since schemathesis asks from another thread."""
+    address: list[str] = []
+    ready, stop = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with http_node() as node:
+            address.append(f"http://{node.door.address}")
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield address[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(60)
+        loop.close()
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[str]:
+    with running() as address:
+        yield address
+
+
+def operations() -> list[tuple[str, str]]:
+    document = make_api(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True).openapi()
+    return [(path, method) for path, found in document["paths"].items() for method in found]
+
+
+OPERATIONS = operations()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", GenerationMode.all(), ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_an_operation_answers_as_the_document_says(root: str, path: str, method: str, mode: GenerationMode) -> None:
+    operation = schemathesis.openapi.from_url(f"{root}/openapi.json")[path][method.upper()]
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(mode))
+    def ask(case: schemathesis.Case) -> None:
+        answer = case.call(base_url=root)
+        assert answer.status_code < 500 or answer.status_code == 507, answer.text
+        operation.validate_response(answer)
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE, "the document allows nothing"
