@@ -6,18 +6,22 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from sealane.doors.http.app import make_api
 from sealane.doors.http.watching import Watched
 from tests.http_node import http_node
 
 EXAMPLES = 12
+UNCHECKED: list[Any] = [positive_data_acceptance]
+"""What fits the document may still be a filter that cannot be read, or name what is not there."""
 
 
 @contextmanager
@@ -59,7 +63,7 @@ OPERATIONS = operations()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", GenerationMode.all(), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_an_operation_answers_as_the_document_says(root: str, path: str, method: str, mode: GenerationMode) -> None:
     operation = schemathesis.openapi.from_url(f"{root}/openapi.json")[path][method.upper()]
@@ -74,9 +78,10 @@ def test_an_operation_answers_as_the_document_says(root: str, path: str, method:
     )
     @given(case=operation.as_strategy(mode))
     def ask(case: schemathesis.Case) -> None:
+        assume("wait" not in (case.query or {}) or case.query["wait"] in (0, "0"))
         answer = case.call(base_url=root)
         assert answer.status_code < 500 or answer.status_code == 507, answer.text
-        operation.validate_response(answer)
+        case.validate_response(answer, excluded_checks=UNCHECKED)
 
     try:
         ask()

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from sealane._version import __version__
+from sealane.doors.http.api.describing import answers
 from sealane.doors.http.authenticating import session_of
 from sealane.doors.http.problems import Problem
 
@@ -63,7 +64,13 @@ def watching(watched: Watched, *, metrics_public: bool) -> APIRouter:
             return Problem(503, "; ".join(problems), headers={"retry-after": "1"}, problems=problems)
         return JSONResponse({"status": "ready"})
 
-    @routes.get("/metrics", tags=["operations"], summary="Metrics for Prometheus")
+    @routes.get(
+        "/metrics",
+        tags=["operations"],
+        summary="Metrics for Prometheus",
+        response_class=PlainTextResponse,
+        responses=answers(200, also=()),
+    )
     async def metrics(request: Request) -> Response:
         if not metrics_public:
             (await session_of(request)).authorise("consume", METRICS)

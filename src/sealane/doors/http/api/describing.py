@@ -50,6 +50,10 @@ def _header(name: str, description: str, **schema: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "description": description, "schema": {"type": "string", **schema}}
 
 
+def _in_path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": shapes.NAME_PATTERN}}
+
+
 MESSAGES_BODY: dict[str, Any] = {
     "parameters": [
         _header("Idempotency-Key", "A request that is sent again under the same key is stored once.", maxLength=256),
@@ -81,6 +85,11 @@ MESSAGES_BODY: dict[str, Any] = {
     },
 }
 """Of what publishes."""
+TOPIC_MESSAGES: dict[str, Any] = {
+    **MESSAGES_BODY,
+    "parameters": [_in_path("domain"), _in_path("topic"), *MESSAGES_BODY["parameters"]],
+}
+"""The same for the one whose path FastAPI is not asked to read."""
 
 NAMED_SHAPES: tuple[type[BaseModel], ...] = (shapes.GivenMessage, shapes.GivenMessages, shapes.ProblemDocument)
 """Shapes that are only referred to by name, and so are added to the document by hand."""

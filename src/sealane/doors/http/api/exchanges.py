@@ -10,7 +10,7 @@ from sealane.doors.http.api import describing, shapes
 from sealane.doors.http.api.answers import answer
 from sealane.doors.http.authenticating import session_of
 from sealane.errors import ExchangeNotFound
-from sealane.message import split_topic
+from sealane.message import check_name, split_topic
 from sealane.node.session import Session
 from sealane.routing.exchanges import Exchange
 
@@ -18,8 +18,10 @@ routes = APIRouter(prefix="/exchanges", tags=["exchanges"])
 
 
 @routes.get("", summary="The exchanges of a domain", responses=describing.answers(200, shapes.Exchanges))
-async def list_exchanges(request: Request, domain: str) -> Response:
-    found = await (await session_of(request)).exchanges()
+async def list_exchanges(request: Request, domain: shapes.PathName) -> Response:
+    session = await session_of(request)
+    check_name("domain", domain, session.limits, system=True)
+    found = await session.exchanges()
     named = {split_topic(name): exchange for name, exchange in found.items()}
     return answer(
         {"exchanges": [_exchange_json(bare, each) for (of, bare), each in sorted(named.items()) if of == domain]}
@@ -32,7 +34,10 @@ async def list_exchanges(request: Request, domain: str) -> Response:
     responses=describing.answers(200, shapes.ExchangeShape, also=(409,)),
 )
 async def declare_exchange(
-    request: Request, domain: str, exchange: str, settings: shapes.ExchangeSettings | None = None
+    request: Request,
+    domain: shapes.PathName,
+    exchange: shapes.PathName,
+    settings: shapes.ExchangeSettings | None = None,
 ) -> Response:
     """Make sure that it exists and is of this kind; 409 if it is of another."""
     session = await session_of(request)
@@ -41,7 +46,7 @@ async def declare_exchange(
 
 
 @routes.get("/{exchange}", summary="An exchange", responses=describing.answers(200, shapes.ExchangeShape))
-async def show_exchange(request: Request, domain: str, exchange: str) -> Response:
+async def show_exchange(request: Request, domain: shapes.PathName, exchange: shapes.PathName) -> Response:
     return answer(await _found(await session_of(request), domain, exchange))
 
 
@@ -50,7 +55,9 @@ async def show_exchange(request: Request, domain: str, exchange: str) -> Respons
     summary="Bind a topic to a routing key",
     responses=describing.answers(200, shapes.ExchangeShape, also=(409,)),
 )
-async def bind(request: Request, domain: str, exchange: str, binding: shapes.BindingShape) -> Response:
+async def bind(
+    request: Request, domain: shapes.PathName, exchange: shapes.PathName, binding: shapes.BindingShape
+) -> Response:
     session = await session_of(request)
     await session.bind(f"{domain}/{exchange}", _full(domain, binding.topic), binding.key)
     return answer(await _found(session, domain, exchange))
@@ -63,8 +70,8 @@ async def bind(request: Request, domain: str, exchange: str, binding: shapes.Bin
 )
 async def unbind(
     request: Request,
-    domain: str,
-    exchange: str,
+    domain: shapes.PathName,
+    exchange: shapes.PathName,
     topic: Annotated[shapes.FullName, Query()],
     key: Annotated[str, Query()] = "",
 ) -> Response:
@@ -73,7 +80,7 @@ async def unbind(
     return answer(await _found(session, domain, exchange))
 
 
-async def _found(session: Session, domain: str, name: str) -> dict[str, Any]:
+async def _found(session: Session, domain: shapes.PathName, name: str) -> dict[str, Any]:
     full_name = f"{domain}/{name}"
     found = (await session.exchanges()).get(full_name)
     if found is None:
@@ -81,7 +88,7 @@ async def _found(session: Session, domain: str, name: str) -> dict[str, Any]:
     return _exchange_json(name, found)
 
 
-def _full(domain: str, topic: str) -> str:
+def _full(domain: shapes.PathName, topic: shapes.PathName) -> str:
     return topic if "/" in topic else f"{domain}/{topic}"
 
 

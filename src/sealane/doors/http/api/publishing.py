@@ -20,7 +20,7 @@ routes = APIRouter(tags=["messages"])
     status_code=201,
     summary="Publish messages",
     responses=describing.answers(201, shapes.Receipts, arrow=True, also=(413, 415, 429)),
-    openapi_extra=describing.MESSAGES_BODY,
+    openapi_extra=describing.TOPIC_MESSAGES,
 )
 async def publish(request: Request) -> Response:
     """Answered once every message is durable. A request of one batch (`limits.batch_bytes_max`) is stored whole or not
@@ -43,7 +43,9 @@ async def publish(request: Request) -> Response:
     responses=describing.answers(201, shapes.RoutedReceipts, also=(404, 413, 415, 429)),
     openapi_extra=describing.MESSAGES_BODY,
 )
-async def publish_to_exchange(request: Request, domain: str, exchange: str, key: str = "") -> Response:
+async def publish_to_exchange(
+    request: Request, domain: shapes.PathName, exchange: shapes.PathName, key: str = ""
+) -> Response:
     """To every topic that the routing key leads to, in one commit."""
     session = await session_of(request)
     name = f"{domain}/{exchange}"

@@ -26,9 +26,9 @@ routes = APIRouter(prefix="/topics/{topic}/subscriptions/{subscription}", tags=[
 )
 async def pull(
     request: Request,
-    domain: str,
-    topic: str,
-    subscription: str,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
     max: Annotated[int, Query(ge=1, le=PULL_MESSAGES_MAX)] = 100,
     wait: Annotated[float, Query(ge=0, le=PULL_WAIT_SECONDS_MAX)] = 0,
 ) -> Response:
@@ -44,7 +44,12 @@ async def pull(
     "/leases/{lease}/ack", status_code=204, summary="Settle messages", responses=describing.answers(204, also=(409,))
 )
 async def ack(
-    request: Request, domain: str, topic: str, subscription: str, lease: str, given: shapes.Ack | None = None
+    request: Request,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
+    lease: str,
+    given: shapes.Ack | None = None,
 ) -> Response:
     """Answered once that is durable: they are never delivered on this subscription again. Repeating it is no error."""
     held = await _held(request, f"{domain}/{topic}", subscription, lease)
@@ -59,7 +64,12 @@ async def ack(
     responses=describing.answers(204, also=(409,)),
 )
 async def nack(
-    request: Request, domain: str, topic: str, subscription: str, lease: str, given: shapes.Nack | None = None
+    request: Request,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
+    lease: str,
+    given: shapes.Nack | None = None,
 ) -> Response:
     """As failed: they come again after `delay`, or the subscription's back-off, and die after its attempts."""
     given = given or shapes.Nack()
@@ -74,14 +84,19 @@ async def nack(
     responses=describing.answers(200, shapes.Deadline, also=(409,)),
 )
 async def extend(
-    request: Request, domain: str, topic: str, subscription: str, lease: str, given: shapes.Extend
+    request: Request,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
+    lease: str,
+    given: shapes.Extend,
 ) -> Response:
     """All of the lease, until `seconds` from now."""
     held = await _held(request, f"{domain}/{topic}", subscription, lease)
     return answer({"deadline": moment(await held.extend(given.seconds))})
 
 
-async def _held(request: Request, topic: str, subscription: str, lease: str) -> Held:
+async def _held(request: Request, topic: shapes.PathName, subscription: shapes.PathName, lease: str) -> Held:
     return await (await session_of(request)).held(topic, subscription, lease)
 
 

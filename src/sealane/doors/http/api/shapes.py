@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from sealane.delivery.config import (
@@ -21,6 +22,9 @@ ANSWERED_IDS_MAX = 10_000
 """Ids in one ack or nack: as many as a pull can have."""
 NUMBER_MAX = 2**63 - 1
 
+NAME_PATTERN = r"^[A-Za-z0-9.-][A-Za-z0-9._-]{0,127}$"
+PathName = Annotated[str, Path(json_schema_extra={"pattern": NAME_PATTERN})]
+"""A name in a path: described here, and checked by the node, which says what is wrong with it."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 FullName = Annotated[
     str, Field(pattern=r"^([A-Za-z0-9._-]{1,128}/)?[A-Za-z0-9._-]{1,128}$", description="`name`, or `domain/name`.")

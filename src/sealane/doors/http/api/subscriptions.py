@@ -22,7 +22,7 @@ routes = APIRouter(prefix="/topics/{topic}/subscriptions", tags=["subscriptions"
 
 
 @routes.get("", summary="The subscriptions of a topic", responses=describing.answers(200, shapes.Subscriptions))
-async def list_subscriptions(request: Request, domain: str, topic: str) -> Response:
+async def list_subscriptions(request: Request, domain: shapes.PathName, topic: shapes.PathName) -> Response:
     described = await (await session_of(request)).describe_topic(f"{domain}/{topic}")
     return answer({"subscriptions": [subscription_json(each) for each in described.subscriptions]})
 
@@ -34,9 +34,9 @@ async def list_subscriptions(request: Request, domain: str, topic: str) -> Respo
 )
 async def subscribe(
     request: Request,
-    domain: str,
-    topic: str,
-    subscription: str,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
     settings: shapes.SubscriptionSettings | None = None,
 ) -> Response:
     """Make sure that it exists so, before anyone consumes: messages from `start` on wait for it."""
@@ -48,12 +48,16 @@ async def subscribe(
 
 
 @routes.get("/{subscription}", summary="A subscription", responses=describing.answers(200, shapes.Subscription))
-async def show_subscription(request: Request, domain: str, topic: str, subscription: str) -> Response:
+async def show_subscription(
+    request: Request, domain: shapes.PathName, topic: shapes.PathName, subscription: shapes.PathName
+) -> Response:
     return answer(subscription_json(await _found(request, f"{domain}/{topic}", subscription)))
 
 
 @routes.delete("/{subscription}", status_code=204, summary="Delete a subscription", responses=describing.answers(204))
-async def unsubscribe(request: Request, domain: str, topic: str, subscription: str) -> Response:
+async def unsubscribe(
+    request: Request, domain: shapes.PathName, topic: shapes.PathName, subscription: shapes.PathName
+) -> Response:
     """With its position; its consumers are told."""
     await (await session_of(request)).unsubscribe(f"{domain}/{topic}", subscription)
     return Response(status_code=204)
@@ -62,7 +66,9 @@ async def unsubscribe(request: Request, domain: str, topic: str, subscription: s
 @routes.post(
     "/{subscription}/seek", summary="Begin again from somewhere else", responses=describing.answers(200, shapes.Offsets)
 )
-async def seek(request: Request, domain: str, topic: str, subscription: str, to: shapes.Start) -> Response:
+async def seek(
+    request: Request, domain: shapes.PathName, topic: shapes.PathName, subscription: shapes.PathName, to: shapes.Start
+) -> Response:
     """Messages before are settled, messages from there on come again. Leases are over."""
     offsets = await (await session_of(request)).seek(f"{domain}/{topic}", subscription, start_of(to))
     return answer({"offsets": {str(partition): offset for partition, offset in offsets.items()}})
@@ -79,9 +85,9 @@ async def seek(request: Request, domain: str, topic: str, subscription: str, to:
 )
 async def dead_letters(
     request: Request,
-    domain: str,
-    topic: str,
-    subscription: str,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
     max: Annotated[int, Query(ge=1, le=BROWSE_MESSAGES_MAX)] = 100,
 ) -> Response:
     """The first of those that were not driven back. Their headers say why they died."""
@@ -109,7 +115,11 @@ async def dead_letters(
     tags=["dead letters"],
 )
 async def redrive(
-    request: Request, domain: str, topic: str, subscription: str, order: shapes.RedriveOrder | None = None
+    request: Request,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
+    subscription: shapes.PathName,
+    order: shapes.RedriveOrder | None = None,
 ) -> Response:
     """To the subscription that had given them up, and to no other. `dry_run` only says how many there are."""
     order = order or shapes.RedriveOrder()
@@ -118,12 +128,12 @@ async def redrive(
     return answer({"dry_run": report.dry_run, "messages": report.messages, "reasons": dict(report.reasons)})
 
 
-async def _found(request: Request, topic: str, subscription: str) -> SubscriptionDescription:
+async def _found(request: Request, topic: shapes.PathName, subscription: shapes.PathName) -> SubscriptionDescription:
     described = await (await session_of(request)).describe_topic(topic)
     return _named(described.subscriptions, topic, subscription)
 
 
-def _named(found: Sequence[SubscriptionDescription], topic: str, name: str) -> SubscriptionDescription:
+def _named(found: Sequence[SubscriptionDescription], topic: shapes.PathName, name: str) -> SubscriptionDescription:
     for each in found:
         if each.name == name:
             return each

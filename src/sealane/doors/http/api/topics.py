@@ -13,7 +13,7 @@ from sealane.doors.http.api.browsing import BROWSE_MESSAGES_MAX, browse
 from sealane.doors.http.api.subscriptions import subscription_json
 from sealane.doors.http.authenticating import session_of
 from sealane.errors import Forbidden, TopicNotFound
-from sealane.message import split_topic
+from sealane.message import check_name, split_topic
 from sealane.node.describe import TopicDescription
 from sealane.node.session import Session
 
@@ -21,9 +21,10 @@ routes = APIRouter(prefix="/topics", tags=["topics"])
 
 
 @routes.get("", summary="The topics of a domain", responses=describing.answers(200, shapes.Topics))
-async def list_topics(request: Request, domain: str) -> Response:
+async def list_topics(request: Request, domain: shapes.PathName) -> Response:
     """Those that one may do anything to, in order."""
     session = await session_of(request)
+    check_name("domain", domain, session.limits, system=True)
     names = [split_topic(name) for name in await session.topics()]
     return answer({"topics": [bare for of, bare in names if of == domain]})
 
@@ -35,7 +36,7 @@ async def list_topics(request: Request, domain: str) -> Response:
     | {201: {"description": "Made.", "model": shapes.Topic}},
 )
 async def create_topic(
-    request: Request, domain: str, topic: str, settings: shapes.TopicSettings | None = None
+    request: Request, domain: shapes.PathName, topic: shapes.PathName, settings: shapes.TopicSettings | None = None
 ) -> Response:
     """Make sure that it exists with these settings; 409 if it exists with others."""
     session = await session_of(request)
@@ -50,12 +51,14 @@ async def create_topic(
 
 
 @routes.get("/{topic}", summary="A topic and its subscriptions", responses=describing.answers(200, shapes.Topic))
-async def show_topic(request: Request, domain: str, topic: str) -> Response:
+async def show_topic(request: Request, domain: shapes.PathName, topic: shapes.PathName) -> Response:
     return answer(await _described(await session_of(request), f"{domain}/{topic}"))
 
 
 @routes.patch("/{topic}", summary="Change a topic", responses=describing.answers(200, shapes.Topic))
-async def configure_topic(request: Request, domain: str, topic: str, settings: shapes.TopicSettings) -> Response:
+async def configure_topic(
+    request: Request, domain: shapes.PathName, topic: shapes.PathName, settings: shapes.TopicSettings
+) -> Response:
     """What is not given stays as it is. Partitions can be added and never taken away."""
     session = await session_of(request)
     name = f"{domain}/{topic}"
@@ -64,7 +67,7 @@ async def configure_topic(request: Request, domain: str, topic: str, settings: s
 
 
 @routes.delete("/{topic}", status_code=204, summary="Delete a topic", responses=describing.answers(204))
-async def delete_topic(request: Request, domain: str, topic: str) -> Response:
+async def delete_topic(request: Request, domain: shapes.PathName, topic: shapes.PathName) -> Response:
     """With all of its messages and subscriptions; its consumers are told."""
     await (await session_of(request)).delete_topic(f"{domain}/{topic}")
     return Response(status_code=204)
@@ -78,8 +81,8 @@ async def delete_topic(request: Request, domain: str, topic: str) -> Response:
 )
 async def browse_topic(
     request: Request,
-    domain: str,
-    topic: str,
+    domain: shapes.PathName,
+    topic: shapes.PathName,
     partition: int,
     offset: Annotated[int, Query(ge=0, le=shapes.NUMBER_MAX)] = 0,
     max: Annotated[int, Query(ge=1, le=BROWSE_MESSAGES_MAX)] = 100,

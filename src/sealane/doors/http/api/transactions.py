@@ -31,7 +31,7 @@ TransactionId = Annotated[str, Path(min_length=1, max_length=TRANSACTION_ID_CHAR
     responses=describing.answers(200, shapes.TransactionOutcome, also=(409, 413, 429)),
 )
 async def transact(
-    request: Request, domain: str, transaction: TransactionId, order: shapes.TransactionOrder
+    request: Request, domain: shapes.PathName, transaction: TransactionId, order: shapes.TransactionOrder
 ) -> Response:
     """All of it takes effect or nothing does. Sent again under the same id it changes nothing, and says so.
 
@@ -63,7 +63,7 @@ async def transact(
     summary="Whether a transaction is done",
     responses=describing.answers(200, shapes.TransactionOutcome),
 )
-async def show_transaction(request: Request, domain: str, transaction: TransactionId) -> Response:
+async def show_transaction(request: Request, domain: shapes.PathName, transaction: TransactionId) -> Response:
     session = await session_of(request)
     _check_domain(session, domain)
     return answer(
@@ -71,7 +71,7 @@ async def show_transaction(request: Request, domain: str, transaction: Transacti
     )
 
 
-def _check_domain(session: Session, domain: str) -> None:
+def _check_domain(session: Session, domain: shapes.PathName) -> None:
     if domain != session.principal.domain:
         own = session.principal.domain
         raise InvalidArgument("domain", f"transactions of {session.principal.name!r} are in {own!r}, not in {domain!r}")
