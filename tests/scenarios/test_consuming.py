@@ -259,6 +259,14 @@ async def test_options_that_cannot_work_are_refused_by_name(lane: sealane.Lane, 
     assert await lane.topics() == []
 
 
+async def test_the_most_urgent_comes_first_in_whatever_order_it_was_published(lane: sealane.Lane) -> None:
+    priorities = [5, 1, 10, 5, 2, 9, 5, 5, 3]
+    for priority in priorities:
+        await lane.publish("orders", b"%d" % priority, priority=priority)
+    taken = await take(lane.consume("orders", "billing"), len(priorities))
+    assert [message.priority for message in taken] == sorted(priorities, reverse=True)
+
+
 async def test_a_loop_that_was_left_does_not_start_again(lane: sealane.Lane) -> None:
     await lane.publish_many("orders", [b"a", b"b"])
     messages = lane.consume("orders", "billing")

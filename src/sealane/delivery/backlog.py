@@ -35,6 +35,10 @@ class Backlog(Protocol):
 
     def has_ready(self, consumer: str) -> bool: ...
 
+    def has_less_urgent(self) -> bool:
+        """Whether something is ready that any message of the default priority goes before."""
+        ...
+
     def ready_count(self) -> int: ...
 
     def clear(self) -> None: ...
@@ -126,6 +130,9 @@ class PriorityBacklog:
 
     def has_ready(self, consumer: str) -> bool:
         return bool(self._ready)
+
+    def has_less_urgent(self) -> bool:
+        return any(priority < PRIORITY_DEFAULT for priority in self._ready)
 
     def ready_count(self) -> int:
         return sum(map(len, self._ready.values()))

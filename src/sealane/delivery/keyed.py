@@ -139,6 +139,10 @@ class KeyedBacklog:
     def has_ready(self, consumer: str) -> bool:
         return bool(self._free or self._keyless or self._held.get(consumer))
 
+    def has_less_urgent(self) -> bool:
+        """Keys are served in their order, whatever the priority."""
+        return False
+
     def ready_count(self) -> int:
         return len(self._keyless) + len(self._ready)
 

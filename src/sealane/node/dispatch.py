@@ -166,7 +166,11 @@ class Dispatcher:
         if subscription.config.mode == "key-shared":
             return
         for _ in range(LOOK_AHEAD_BATCHES):
-            if not core.unplain or core.unplain.max() < subscription.scanned or not await self._scan_batch():
+            is_known = not core.unplain or core.unplain.max() < subscription.scanned
+            if is_known and subscription.backlog.has_less_urgent():
+                # What is left to look at is of the default priority, and goes first.
+                is_known = subscription.scanned >= core.visible
+            if is_known or not await self._scan_batch():
                 return
 
     async def _scan_batch(self) -> bool:
