@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = os.environ["SHORT_LIVED_JAVA"]
 """As in `tests.java`, which is not where this runs."""
 ROWS = 2_000
 PARTITIONS = 4
