@@ -88,11 +88,11 @@ def test_the_processes_of_a_machine_unpack_it_once(bare: WorkerPython, box: Path
 
 def test_a_package_that_a_cleaner_has_bitten_is_unpacked_again(bare: WorkerPython, box: Path, tmp_path: Path) -> None:
     home = Path(bare.run(ARRIVING, str(box), "reader", TMPDIR=str(tmp_path)).split()[2]).parent
-    (home / "errors.py").unlink()
+    (home / "log.py").unlink()
 
     bare.run(ARRIVING, str(box), "reader", TMPDIR=str(tmp_path))
 
-    assert (home / "errors.py").read_bytes() == (Path(sealane.__file__).parent / "errors.py").read_bytes()
+    assert (home / "log.py").read_bytes() == (Path(sealane.__file__).parent / "log.py").read_bytes()
 
 
 def test_no_code_is_run_from_a_folder_that_others_can_write_to(bare: WorkerPython, box: Path, tmp_path: Path) -> None:
