@@ -16,6 +16,7 @@ from sealane.delivery.config import SubscriptionConfig
 from sealane.node.session import Session
 from sealane.security.grants.grants import Grant
 from sealane.security.principals import ADMIN, Principal
+from tests.doors.by_grpc import by_grpc, by_grpc_arrow
 from tests.doors.by_http import by_http
 from tests.doors.by_lane import by_native, in_process
 from tests.doors.by_websocket import by_packed_websocket, by_websocket
@@ -31,6 +32,8 @@ DOORS: dict[str, Door] = {
     "http": by_http,
     "websocket": by_websocket,
     "websocket-msgpack": by_packed_websocket,
+    "grpc": by_grpc,
+    "grpc-arrow": by_grpc_arrow,
 }
 FULL = Given(b"\x00\xff payload", b"\xfekey", {"region": "eu", "Größe": "ß"}, 7, 600.0)
 ONCE_MORE = sealane.Retry("fixed", 0.0, attempts_max=2)
@@ -196,6 +199,7 @@ ABILITIES = {
     "websocket": set[str](),
     "websocket-msgpack": set[str](),
     "grpc": set[str](),
+    "grpc-arrow": set[str](),
 }
 
 

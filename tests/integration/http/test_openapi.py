@@ -19,7 +19,7 @@ from sealane.doors.http.app import make_api
 from sealane.doors.http.watching import Watched
 from tests.http_node import http_node
 
-EXAMPLES = 12
+EXAMPLES = 8
 UNCHECKED: list[Any] = [positive_data_acceptance]
 """What fits the document may still be a filter that cannot be read, or name what is not there."""
 
@@ -54,19 +54,21 @@ def root() -> Iterator[str]:
         yield address
 
 
-def operations() -> list[tuple[str, str]]:
-    document = make_api(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True).openapi()
-    return [(path, method) for path, found in document["paths"].items() for method in found]
-
-
-OPERATIONS = operations()
+DOCUMENT = make_api(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True).openapi()
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+OPERATIONS = [
+    (path, method)
+    for path, found in DOCUMENT["paths"].items()
+    for method in found
+    if not path.endswith("/events")  # Their answers never end; they have tests of their own.
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_an_operation_answers_as_the_document_says(root: str, path: str, method: str, mode: GenerationMode) -> None:
-    operation = schemathesis.openapi.from_url(f"{root}/openapi.json")[path][method.upper()]
+    operation = SCHEMA[path][method.upper()]
 
     @settings(
         max_examples=EXAMPLES,

@@ -193,6 +193,7 @@ async def test_a_body_that_unpacks_to_too_much_is_refused_before_it_has() -> Non
         ({"content-encoding": "gzip"}, gzip.compress(b"{}")[:-3], 400),
         ({"content-encoding": "gzip"}, gzip.compress(b"{}") + b"more", 400),
     ],
+    ids=["unknown", "not gzip", "cut off", "too long"],
 )
 async def test_a_body_that_is_not_what_its_encoding_says_is_refused(
     node: HttpNode, headers: dict[str, str], body: bytes, status: int

@@ -34,7 +34,7 @@ async def client(
         yield opened
 
 
-def bearer(key: str) -> dict[str, dict[str, str]]:
+def bearer(key: str) -> dict[str, Any]:
     return {"headers": {"authorization": f"Bearer {key}"}}
 
 
@@ -78,7 +78,7 @@ async def test_a_lease_is_of_no_use_to_who_may_not_consume(running: SecureNode) 
 @pytest.mark.parametrize(
     "shown", [{}, bearer("slk_aaaaaaaaaaaa_" + "B" * 43), bearer("nonsense"), {"auth": ("a", "b")}]
 )
-async def test_whoever_shows_nothing_that_is_known_is_sent_away(running: SecureNode, shown: dict) -> None:
+async def test_whoever_shows_nothing_that_is_known_is_sent_away(running: SecureNode, shown: dict[str, Any]) -> None:
     async with client(running, **shown) as http:
         for answer in (await http.post(MESSAGES, json={"payload": "x"}), await http.get("/topics")):
             assert answer.status_code == 401

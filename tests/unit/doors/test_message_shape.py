@@ -97,7 +97,8 @@ def test_a_mistake_names_the_message_and_the_field(message: dict[str, Any], fiel
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"\xff", b'{"payload": "\xff"}', b"[]", b"null", b'{"payload": "\\ud800"}']
+    "body",
+    [b"", b"{", b"\xff", b'{"payload": "\xff"}', b"[]", b"null", b'{"payload": "\\ud800"}', b'{"x":' + b"[" * 100_000],
 )
 def test_what_is_no_json_object_is_refused_as_such(body: bytes) -> None:
     with pytest.raises(InvalidMessage) as refused:

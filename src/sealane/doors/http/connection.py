@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from sealane.doors.http.deadlines import Deadline
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.errors import TooManyConnections
 from sealane.node.entrances import Entrances
 
 CERTIFICATE = "client_certificate"
 """Where a request's state has the client's certificate (DER), or None."""
+KNOWN = "known_sessions"
+"""Where it has who has asked by this connection before: see `authenticating`."""
+ABORT = "abort_connection"
+"""Where it has what cuts the connection off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A request whose connection is to speak WebSocket from here on."""
+
+    method: str
+    target: str
+    """The path, and the query if there is one."""
+    http_version: str
+    headers: Sequence[tuple[bytes, bytes]]
+    """Names are in lower case."""
+    certificate: bytes | None
+    """The client's (DER)."""
+    address: str
+    departed: Callable[[], None]
+    """To be called once the connection is gone, which counts until then."""
 
 
 class BoundedConfig(uvicorn.Config):
@@ -24,39 +48,43 @@ class BoundedConfig(uvicorn.Config):
     door: HttpDoorSettings
     entrances: Entrances | None = None
     """Where connections are counted by their address, as soon as there is a node."""
+    converse: Callable[[Upgrade], asyncio.Protocol]
+    """Makes the protocol of a connection that is upgraded."""
 
 
 class BoundedConnection(HttpToolsProtocol):
     """uvicorn's connection, which on its own waits for ever for a head of any size."""
 
     config: BoundedConfig
-    _arriving: _Deadline
-    _unread: _Deadline
+    _arriving: Deadline
+    _unread: Deadline
     _certificate: bytes | None = None
     _counted: Entrances | None = None
     _host = ""
     _in_head = False
     _head_bytes = 0
     _refused = False
+    _upgraded = False
 
     # --- from the transport -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._arriving = _Deadline(self.loop, transport)
-        self._unread = _Deadline(self.loop, transport)
+        self._arriving = Deadline(self.loop, transport)
+        self._unread = Deadline(self.loop, transport)
+        self._host = str((transport.get_extra_info("peername") or ("",))[0])
         tls = transport.get_extra_info("ssl_object")
         self._certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+        self._known: dict[bytes, Any] = {}
         limit = self.config.door.connections_max
         if len(self.connections) > limit:
             self._refuse(503, f"{limit:,} connections are open (doors.http.connections_max); try again later")
             return
-        if self.config.entrances is not None and not self._is_counted(transport, self.config.entrances):
+        if self.config.entrances is not None and not self._is_counted(self.config.entrances):
             return
         self._arriving.set(self.config.door.receive_seconds_max)
 
-    def _is_counted(self, transport: asyncio.Transport, entrances: Entrances) -> bool:
-        self._host = str((transport.get_extra_info("peername") or ("",))[0])
+    def _is_counted(self, entrances: Entrances) -> bool:
         try:
             entrances.arrived(self._host)
         except TooManyConnections as error:
@@ -66,14 +94,16 @@ class BoundedConnection(HttpToolsProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._counted is not None:
-            self._counted.departed(self._host)
+        self._depart(self)
         self._arriving.clear()
         self._unread.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
+            return
+        if self._upgraded:
+            self.transport.abort()  # It was sent before the upgrade was answered.
             return
         # What a head begins with may stand behind the end of another request, so the first piece is not counted here.
         in_head = self._in_head
@@ -97,6 +127,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
         state: dict[str, Any] = self.scope["state"]
         state[CERTIFICATE] = self._certificate
+        state[KNOWN] = self._known
+        state[ABORT] = self.transport.abort
         self._in_head = True
         self._head_bytes = 0
         self._arriving.set(self.config.door.receive_seconds_max)
@@ -121,6 +153,38 @@ class BoundedConnection(HttpToolsProtocol):
         if not self._refused:
             super().on_message_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over: it is counted on, and this protocol hears nothing more of it."""
+        if self._refused:
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._refuse(400, "an upgrade must wait for the answer to the request before it")
+            return
+        self._arriving.clear()
+        self._unread.clear()
+        upgrade = Upgrade(
+            self.scope["method"],
+            self.url.decode("latin-1"),
+            self.scope["http_version"],
+            self.headers,
+            self._certificate,
+            self._host,
+            lambda: self._depart(protocol),
+        )
+        self._upgraded = True
+        protocol = self.config.converse(upgrade)
+        self.connections.discard(self)
+        self.connections.add(protocol)  # type: ignore[arg-type]  # it has what the server asks of a connection
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+
+    def _depart(self, protocol: asyncio.Protocol) -> None:
+        """The connection is gone, whichever protocol it spoke last."""
+        self.connections.discard(protocol)
+        if self._counted is not None:
+            self._counted.departed(self._host)
+            self._counted = None
+
     # --- refusing -----------------------------------------------------------------------------------------------------
 
     def _refuse_head(self) -> None:
@@ -142,21 +206,3 @@ def plain_problem(status: int, detail: str) -> bytes:
         f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-class _Deadline:
-    """Cuts a connection off unless it is cleared in time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
-        self._loop = loop
-        self._transport = transport
-        self._timer: asyncio.TimerHandle | None = None
-
-    def set(self, seconds: float) -> None:
-        self.clear()
-        self._timer = self._loop.call_later(seconds, self._transport.abort)
-
-    def clear(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

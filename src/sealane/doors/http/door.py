@@ -14,6 +14,8 @@ from sealane.doors.http.app import make_api, make_app
 from sealane.doors.http.connection import BoundedConfig, BoundedConnection, plain_problem
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watching import Watched
+from sealane.doors.http.websocket.connection import WebSocketConnection
+from sealane.doors.http.websocket.conversations import Conversations
 from sealane.doors.listening import address_of, listen
 from sealane.doors.tls import NodeTls
 from sealane.doors.tls_porch import TlsPorch
@@ -23,6 +25,9 @@ from sealane.node.gate import Gate
 log = get_log("sealane.doors.http")
 
 _WORD_TO_PLAIN_TEXT = plain_problem(400, "this door speaks TLS: ask by https://")
+
+ENDING_SECONDS = 0.5
+"""At `close`, requests that are cut off may take so long before they are cancelled."""
 
 
 class HttpDoor:
@@ -40,7 +45,7 @@ class HttpDoor:
         config = BoundedConfig(
             make_app(self._api, settings, loopback_only=tls is None),
             http=cast(type[asyncio.Protocol], self._new_protocol),
-            ws="none",
+            ws=WebSocketConnection,
             lifespan="off",
             interface="asgi3",
             log_config=None,
@@ -52,7 +57,9 @@ class HttpDoor:
             server_header=False,
             timeout_keep_alive=settings.keep_alive_seconds,
         )
+        self._conversations = Conversations(settings, loopback_only=tls is None)
         config.door = settings
+        config.converse = self._conversations.connect
         self._config = config
         self._settings = settings
         self._server = uvicorn.Server(config)
@@ -66,6 +73,7 @@ class HttpDoor:
         self._config.entrances = gate.entrances
         if self._porch is not None:
             self._porch.gate = gate
+        self._conversations.open(gate)
 
     def _new_protocol(self, **arguments: Any) -> asyncio.BaseProtocol:
         inside = partial(BoundedConnection, **arguments)
@@ -96,7 +104,7 @@ class HttpDoor:
         self._announce_end()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._shut_down()
+                await asyncio.gather(self._conversations.drain(seconds), self._shut_down())
 
     async def _shut_down(self) -> None:
         if self._ticking is None or self._listener is None:
@@ -113,11 +121,16 @@ class HttpDoor:
     async def close(self) -> None:
         self._announce_end()
         self._server.force_exit = True
+        self._conversations.say_goodbye()
         if self._porch is not None:
             self._porch.close()
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
+        if self._server.server_state.tasks:
+            # Most end by themselves when they hear that their client has gone; uvicorn logs those that are cancelled.
+            await asyncio.wait(set(self._server.server_state.tasks), timeout=ENDING_SECONDS)
         for task in list(self._server.server_state.tasks):
             task.cancel()
         await self._shut_down()
         self._ticking = self._listener = None
+        await self._conversations.close()

@@ -24,6 +24,9 @@ Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=SECONDS_MAX)]
 Delay = Annotated[float, msgspec.Meta(ge=0, le=SECONDS_MAX)]
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for bytes that are no JSON or MessagePack at all, or nest without end."""
+
 _AT = re.compile(r"^(?P<problem>.*) - at `\$\.?(?P<field>.*)`$", re.DOTALL)
 
 
@@ -106,11 +109,16 @@ def read(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except msgspec.ValidationError as error:
-        found = _AT.match(str(error))
-        field, problem = (found["field"], found["problem"]) if found is not None else ("", str(error))
-        raise InvalidMessage(field or "body", f"is not as it should be: {problem}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise refusal_of(error) from None
+    except UNREADABLE as error:
         raise InvalidMessage("body", f"cannot be read: {error}") from None
+
+
+def refusal_of(error: msgspec.ValidationError) -> InvalidMessage:
+    """What can be read and is not as it should be, with the field where that is."""
+    found = _AT.match(str(error))
+    field, problem = (found["field"], found["problem"]) if found is not None else ("", str(error))
+    return InvalidMessage(field or "body", f"is not as it should be: {problem}")
 
 
 def rows_of(messages: Sequence[GivenMessage | PackedMessage], outgoing: Outgoing) -> list[Row]:

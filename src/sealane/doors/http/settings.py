@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sealane.errors import InvalidArgument
+
+_ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,19 @@ class HttpDoorSettings:
     """How long a connection may be idle between two requests."""
     metrics_public: bool = False
     """Whether everyone sees the metrics, which tell the names of topics: off, they need a credential."""
+    origins: str | None = None
+    """Of which pages a browser may open a WebSocket, beside the node's own: `https://shop.example`, several with commas
+    between them. A page can make its visitors connect to any node that they can reach."""
+
+    @property
+    def allowed_origins(self) -> frozenset[str]:
+        listed = (self.origins or "").split(",")
+        return frozenset(each.strip().lower().rstrip("/") for each in listed if each.strip())
 
     def __post_init__(self) -> None:
+        for origin in self.allowed_origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise InvalidArgument("doors.http.origins", f"{origin!r} is not as https://shop.example or with a port")
         for name in ("connections_max", "head_bytes_max", "body_bytes_max"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"doors.http.{name}", "must be at least 1")

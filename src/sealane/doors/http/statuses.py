@@ -16,6 +16,7 @@ STATUSES: tuple[tuple[type[SealaneError], int], ...] = (
     (errors.Unroutable, 404),
     (errors.AlreadyExists, 409),
     (errors.ModeConflict, 409),
+    (errors.IncompatibleSchema, 409),
     (errors.LeaseLost, 409),
     (errors.TransactionAborted, 409),
     (errors.StagedPartLost, 409),
