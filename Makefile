@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help up setup test check lint format sim kill bench fuzz build clean
+.PHONY: help up setup test check lint format sim kill bench proto fuzz build clean
 
 PYTHON ?=
 SEEDS ?= 1000
@@ -48,6 +48,9 @@ kill: setup ## kill a node under load, ROUNDS=100 times, and see that nothing is
 
 bench: setup ## measure, beside the peers; results go to bench/results; ARGS="--quick" for a look, "--help" for more
 	@$(BIN)/python -m bench $(ARGS)
+
+proto: setup ## make the code of the grpc door anew from its .proto
+	@$(BIN)/python -m tests.grpc_code
 
 fuzz: setup ## throw hostile bytes at the decoders for SECONDS_MAX=60 seconds, from SEED
 	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS_MAX) --seed $(SEED) $(ARGS)

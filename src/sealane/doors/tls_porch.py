@@ -26,12 +26,15 @@ SCRATCH_BYTES = 256 << 10
 class TlsPorch:
     """Between a door's port and its own protocol. Everything happens on the event loop."""
 
-    def __init__(self, door: str, tls: NodeTls, *, waiting_max: int, word_to_plain_text: bytes) -> None:
+    def __init__(
+        self, door: str, tls: NodeTls, *, waiting_max: int, word_to_plain_text: bytes, protocol: str = ""
+    ) -> None:
         """Of the door of this name. So many may be in the middle of their handshake; `word_to_plain_text` is all that
-        those hear who do not speak TLS.
+        those hear who do not speak TLS; `protocol` is for clients that ask which one is spoken inside.
         """
         self._door = door
         self._tls = tls
+        self._protocol = protocol
         self._waiting_max = waiting_max
         self.word_to_plain_text = word_to_plain_text
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -58,7 +61,7 @@ class TlsPorch:
 
     @property
     def context(self) -> ssl.SSLContext:
-        return self._tls.context
+        return self._tls.context_for(self._protocol)
 
     def came(self, connection: TlsConnection) -> asyncio.TimerHandle:
         """Let it wait here; the timer is its deadline. One too many is cut off, since it cannot be told anything."""
