@@ -40,21 +40,24 @@ class NativeNode:
 async def native_node(
     path: Path | None = None,
     *,
+    engine: Engine | None = None,
     settings: NodeSettings | None = None,
     door: NativeDoorSettings | None = None,
     authenticate: Authenticate | None = everyone_is_admin,
     tls: NodeTls | None = None,
 ) -> AsyncIterator[NativeNode]:
-    """In memory, or in a directory; on a free port of the loopback unless `door` says otherwise.
+    """In memory, in a directory, or on this engine; on a free port of the loopback unless `door` says otherwise.
 
     `authenticate` None: as the node itself does it.
     """
     surroundings = of_this_machine()
-    engine: Engine = MemoryEngine(surroundings.clock)
-    if path is not None:
+    if engine is None and path is None:
+        engine = MemoryEngine(surroundings.clock)
+    elif engine is None and path is not None:
         engine = await LocalEngine.start(
             DiskFiles(path), settings=StorageSettings(), clock=surroundings.clock, entropy=surroundings.entropy
         )
+    assert engine is not None
     node = await Node.open(engine, surroundings, settings)
     native = NativeDoor(
         Gate(node, authenticate or node.identity.authentication.authenticate),

@@ -51,6 +51,11 @@ def needs(*actions: Action) -> Rule:
     return lambda person, domain: bool({*actions, "admin"} & person.may.get(domain, frozenset()))
 
 
+def needs_all(*actions: Action) -> Rule:
+    """Every one of these, on what it is about."""
+    return lambda person, domain: all(needs(action)(person, domain) for action in actions)
+
+
 def of_node(person: Person, domain: str) -> bool:
     return person.administers_node
 
@@ -169,6 +174,8 @@ COMMANDS: dict[str, Row] = {
 
 
 _DOMAIN = needs("admin")
+_PUSHING = needs_all("manage", "consume")
+_WEBHOOK = {"topic": "{domain}/t", "subscription": "s"}
 _PASSWORD = "correct horse battery staple"
 
 _ADMINISTRATION: dict[str, tuple[Rule, dict[str, Any]]] = {
@@ -206,6 +213,12 @@ _ADMINISTRATION: dict[str, tuple[Rule, dict[str, Any]]] = {
     "quota.remove": (of_node, {"scope": "domain", "name": "{domain}"}),
     "quota.set": (of_node, {"scope": "domain", "name": "elsewhere", "messages_per_second": 1}),
     "quota.show": (of_node, {"scope": "domain", "name": "{domain}"}),
+    "schema.check": (_SEEING, {"topic": "{domain}/t", "schema": "true"}),
+    "schema.configure": (_MANAGE, {"topic": "{domain}/t", "validate": False}),
+    "schema.list": (_SEEING, {"topic": "{domain}/t"}),
+    "schema.register": (_MANAGE, {"topic": "{domain}/t-schema", "schema": "true"}),
+    "schema.remove": (_MANAGE, {"topic": "{domain}/t"}),
+    "schema.show": (_SEEING, {"topic": "{domain}/t"}),
     "token.issue": (nobody, {}),
     "token.rotate": (of_node, {}),
     "user.create": (_DOMAIN, {"name": "human.{domain}", "domain": "{domain}", "password": _PASSWORD}),
@@ -214,6 +227,13 @@ _ADMINISTRATION: dict[str, tuple[Rule, dict[str, Any]]] = {
     "user.password": (of_own_domain, {"name": "nobody", "password": _PASSWORD}),
     "user.remove": (of_own_domain, {"name": "nobody"}),
     "user.unlock": (of_own_domain, {"name": "nobody"}),
+    "webhook.create": (_PUSHING, {**_WEBHOOK, "url": "https://hooks.example.com/"}),
+    "webhook.list": (_PUSHING, {"topic": "{domain}/t"}),
+    "webhook.pause": (_PUSHING, _WEBHOOK),
+    "webhook.remove": (_PUSHING, _WEBHOOK),
+    "webhook.resume": (_PUSHING, _WEBHOOK),
+    "webhook.rotate": (_PUSHING, _WEBHOOK),
+    "webhook.show": (_PUSHING, _WEBHOOK),
 }
 """Commands of the administration. They name what is not there, where that is known only after they were authorised;
 nobody in the matrix has come in by a password, so nobody gets a token for it."""
@@ -235,6 +255,11 @@ def _administering(name: str, given: dict[str, Any]) -> Asking:
 
 _NO_LEASE = Ticket(bytes(SECRET_BYTES), ()).text()
 
+
+async def _follow(session: Session, domain: str) -> None:
+    (await session.follow(f"{domain}/t", "earliest")).close()
+
+
 PULLING: dict[str, PullingRow] = {
     "pull": PullingRow(
         needs("consume"),
@@ -244,5 +269,6 @@ PULLING: dict[str, PullingRow] = {
         needs("consume"),
         lambda session, domain: session.subscribe(f"{domain}/t", "pulling", SubscriptionConfig(), "earliest"),
     ),
+    "follow": PullingRow(needs("consume"), _follow),
     "held": PullingRow(needs("consume"), lambda session, domain: session.held(f"{domain}/t", "pulling", _NO_LEASE)),
 }

@@ -12,12 +12,12 @@ from tests.architecture.source import Module, expect_none, imports, module_from_
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"_version", "errors", "log", "prompt", "whole_files"}),
     frozenset({"message"}),
-    frozenset({"delivery", "routing"}),
+    frozenset({"delivery", "routing", "schemas"}),
     frozenset({"wire"}),
     frozenset({"security"}),
     frozenset({"engine"}),
     frozenset({"node"}),
-    frozenset({"client", "doors"}),
+    frozenset({"client", "doors", "push"}),
     frozenset({""}),
     frozenset({"server", "spark"}),
     frozenset({"cli", "testing"}),
@@ -28,7 +28,7 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 # `import sealane.message` runs `sealane/__init__.py` first: it must not drag the client in behind it.
 EAGER_IN_PACKAGE_INIT = frozenset({"_version", "errors"})
 
-CORE = frozenset({"message", "delivery", "routing", "wire"})
+CORE = frozenset({"message", "delivery", "routing", "schemas", "wire"})
 # fmt: off
 FORBIDDEN_MODULES = frozenset({
     "_thread", "asyncio", "builtins", "concurrent", "fcntl", "glob", "http", "importlib", "io", "logging", "mmap",

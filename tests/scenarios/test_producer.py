@@ -8,9 +8,9 @@ import pytest
 
 import sealane
 from sealane.client import producer as producing
-from sealane.node.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.message import Limits
+from sealane.node.outgoing import Outgoing
 from sealane.node.surroundings import Surroundings
 from tests.scenarios.broker import Broker, eventually, take, take_payloads
 

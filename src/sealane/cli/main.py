@@ -61,6 +61,18 @@ COMMANDS = (
     ),
     Later("exchange", "sealane.cli.exchanges:exchange_commands", "Route by key: exchanges and bindings.", _TOPICS),
     Later(
+        "schema",
+        "sealane.cli.schemas:schema_commands",
+        "Schemas: what payloads of topics look like, in versions.",
+        _TOPICS,
+    ),
+    Later(
+        "webhook",
+        "sealane.cli.webhooks:webhook_commands",
+        "Webhooks: push a subscription's messages to a URL.",
+        _TOPICS,
+    ),
+    Later(
         "ca",
         "sealane.cli.ca:ca_commands",
         "Certificates: issue, renew and revoke them by the node's own authority.",

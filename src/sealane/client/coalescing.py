@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sealane.client.broker import Landed
-from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull
+from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull, SchemaMismatch
 from sealane.message import Batch, Row
 from sealane.node.receipts import Receipt, Receipts
 
@@ -93,6 +93,11 @@ class Coalescer:
         waiting = flight.waiting
         if receipts is not None:
             _resolve(waiting, receipts)
+        elif len(waiting) > 1 and isinstance(error, SchemaMismatch) and 0 <= error.index < len(waiting):
+            # It says whose fault it is: the others go again, together.
+            alone = SchemaMismatch(error.topic, error.version, 0, error.path, error.problem)
+            _fail([waiting.pop(error.index)], alone)
+            self._send(waiting)
         elif len(waiting) > 1 and isinstance(error, InvalidMessage | QueueFull):
             # One message must not be refused for another one's fault.
             for each in waiting:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,16 +20,17 @@ from sealane.client.broker import Broker, Hold, LaneConsumer
 from sealane.client.coalescing import Coalescer
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.managing import Managing
-from sealane.node.outgoing import Outgoing
 from sealane.client.producer import Producer
 from sealane.client.raw_logs import RawLogs
 from sealane.client.sealing import SealFor, Sealing
 from sealane.client.staging import Staging
+from sealane.client.topic_schemas import TopicSchema
 from sealane.client.transaction import Transaction
 from sealane.client.unsealing import Keys, unsealing
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
-from sealane.errors import Closed, InvalidArgument
-from sealane.message import Batch
+from sealane.errors import Closed, InvalidArgument, SchemaMismatch, SchemaNotFound
+from sealane.message import Batch, Row
+from sealane.node.outgoing import Outgoing
 from sealane.node.receipts import Receipt, Receipts
 from sealane.node.starts import Start
 from sealane.security.envelopes import PublicKey
@@ -83,13 +84,24 @@ class Lane(Managing, RawLogs, Staging):
         """
         self._check_open()
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        if seal_for is None:
-            coalescer = self._coalescers.get((topic, id is not None))
-            durable = (coalescer or self._new_coalescer(topic, given_id=id is not None)).add(row)
-        else:
-            gathering = self._sealing.coalescer(topic, seal_for, given_id=id is not None)
-            durable = (await self._within(gathering, timeout, "publish")).add(row)
+        if seal_for is not None:
+            return await self._publish_sealed(topic, row, seal_for, given_id=id is not None, timeout=timeout)
+        coalescer = self._coalescers.get((topic, id is not None))
+        durable = (coalescer or self._new_coalescer(topic, given_id=id is not None)).add(row)
         return await (durable if timeout is None else self._within(durable, timeout, "publish"))
+
+    async def _publish_sealed(
+        self, topic: str, row: Row, seal_for: SealFor, *, given_id: bool, timeout: float | None, again: bool = True
+    ) -> Receipt:
+        gathering = self._sealing.coalescer(topic, seal_for, given_id=given_id)
+        durable = (await self._within(gathering, timeout, "publish")).add(row)
+        try:
+            return await (durable if timeout is None else self._within(durable, timeout, "publish"))
+        except (SchemaMismatch, SchemaNotFound):
+            if not again or not await self._sealing.schemas.have_changed(topic):
+                raise
+        # It was checked by a schema that was given up, or by none before there was one.
+        return await self._publish_sealed(topic, row, seal_for, given_id=given_id, timeout=timeout, again=False)
 
     async def publish_many(
         self,
@@ -104,12 +116,27 @@ class Lane(Managing, RawLogs, Staging):
         What does not fit one batch is published as several, in order; if one is refused those before it are stored.
         """
         self._check_open()
-        outgoing = await self.outgoing_for(seal_for)
-        batches = outgoing.batches(messages)
-        receipts = [
-            await self._within(self._broker.publish(topic, batch), timeout, "publish_many") for batch in batches
-        ]
+        receipts: list[Receipts] = []
+        try:
+            await self._publish_batches(topic, messages, seal_for, timeout, receipts)
+        except (SchemaMismatch, SchemaNotFound):
+            if receipts or seal_for is None or not await self._sealing.schemas.have_changed(topic):
+                raise
+            await self._publish_batches(topic, messages, seal_for, timeout, receipts)
         return receipts[0] if len(receipts) == 1 else [receipt for some in receipts for receipt in some]
+
+    async def _publish_batches(
+        self,
+        topic: str,
+        messages: Sequence[bytes] | pa.RecordBatch | pa.Table,
+        seal_for: SealFor | None,
+        timeout: float | None,
+        receipts: list[Receipts],
+    ) -> None:
+        """One after the other; `receipts` gets those of what is stored."""
+        outgoing = await self.outgoing_for(seal_for, topic)
+        for batch in outgoing.batches(messages):
+            receipts.append(await self._within(self._broker.publish(topic, batch), timeout, "publish_many"))
 
     async def publish_to(
         self,
@@ -143,9 +170,10 @@ class Lane(Managing, RawLogs, Staging):
 
         async def publish(batch: Batch) -> Receipts:
             self._check_open()
-            return await self._within(self._broker.publish(topic, batch), None, "producer")
+            with self._forgetting_schemas(topic):
+                return await self._within(self._broker.publish(topic, batch), None, "producer")
 
-        prepare = None if seal_for is None else partial(self._sealing.outgoing, seal_for)
+        prepare = None if seal_for is None else partial(self._sealing.outgoing, seal_for, topic)
         return Producer(self.outgoing, publish, self._broker.surroundings.entropy(16), prepare)
 
     def transaction(self, id: str) -> Transaction:
@@ -266,9 +294,23 @@ class Lane(Managing, RawLogs, Staging):
         self._coalescers[topic, given_id] = coalescer
         return coalescer
 
-    async def outgoing_for(self, seal_for: SealFor | None) -> Outgoing:
-        """What builds batches for these recipients, or for everyone."""
-        return self.outgoing if seal_for is None else await self._sealing.outgoing(seal_for)
+    async def outgoing_for(self, seal_for: SealFor | None, topic: str | None = None) -> Outgoing:
+        """What builds batches for these recipients, or for everyone; what is sealed is checked for the topic before."""
+        return self.outgoing if seal_for is None else await self._sealing.outgoing(seal_for, topic)
+
+    async def schema_of(self, topic: str) -> TopicSchema | None:
+        """What has to be checked before it is sealed; None if nothing has."""
+        return await self._sealing.schemas.of(topic)
+
+    @contextlib.contextmanager
+    def _forgetting_schemas(self, *topics: str) -> Iterator[None]:
+        """What the node refuses was perhaps checked by a schema that was given up: the next is asked for again."""
+        try:
+            yield
+        except (SchemaMismatch, SchemaNotFound):
+            for topic in topics:
+                self._sealing.schemas.forget(topic)
+            raise
 
     async def commit_transaction(
         self,
@@ -278,7 +320,8 @@ class Lane(Managing, RawLogs, Staging):
     ) -> bool:
         """What a `Transaction` does at the end of its block."""
         self._check_open()
-        return await self._within(self._broker.transact(id, publishes, acks), None, "transaction")
+        with self._forgetting_schemas(*(topic for topic, _ in publishes)):
+            return await self._within(self._broker.transact(id, publishes, acks), None, "transaction")
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from typing import Self
 
 import msgspec
 
-from sealane.node.outgoing import Outgoing
 from sealane.errors import Closed
 from sealane.message import Batch, Row
+from sealane.node.outgoing import Outgoing
 from sealane.node.receipts import Receipts
 
 BATCH_MESSAGES = 5_000

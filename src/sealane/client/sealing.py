@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from sealane.client.broker import Landed
 from sealane.client.coalescing import BATCH_MESSAGES, Coalescer
-from sealane.node.outgoing import Outgoing
+from sealane.client.topic_schemas import TopicSchema, TopicSchemas
 from sealane.errors import InvalidArgument, KeyPinMismatch, Unavailable
 from sealane.message import Batch, Row
+from sealane.node.outgoing import Outgoing
 from sealane.security.envelopes import PublicKey, Recipients, same_fingerprint, seal_batch, sealed_bytes
 
 SealFor = str | PublicKey | Iterable[str | PublicKey] | Mapping[str, str]
@@ -33,11 +34,15 @@ _Choice = tuple[str | PublicKey | tuple[str, str], ...]
 
 
 class SealedOutgoing(Outgoing):
-    """Builds batches that only the recipients can read, one session key each."""
+    """Builds batches that only the recipients can read, one session key each.
 
-    def __init__(self, plain: Outgoing, recipients: Recipients) -> None:
+    Nobody can check them any more then, so they are checked before, where their topic has a schema.
+    """
+
+    def __init__(self, plain: Outgoing, recipients: Recipients, schema: TopicSchema | None = None) -> None:
         super().__init__(plain.limits, plain.surroundings)
         self.recipients = recipients
+        self._schema = schema
 
     def build(self, rows: list[Row]) -> Batch:
         return self._sealed(super().build(rows))
@@ -53,6 +58,8 @@ class SealedOutgoing(Outgoing):
         return max(1, min(wanted, self.limits.batch_bytes_max // 2 // self.recipients.bytes_added))
 
     def _sealed(self, batch: Batch) -> Batch:
+        if self._schema is not None:
+            batch = self._schema.checked(batch)
         return seal_batch(batch, self.recipients, limits=self.limits, entropy=self.surroundings.entropy)
 
     def _fitting(self, batch: Batch) -> list[Batch]:
@@ -80,12 +87,29 @@ class Sealing:
         self._coalescers: dict[tuple[str, bool, SealedOutgoing], Coalescer] = {}
         self._chosen: dict[_Choice, tuple[SealedOutgoing, float]] = {}
         self._fetching: dict[_Choice, asyncio.Task[SealedOutgoing]] = {}
+        self._checking: dict[tuple[SealedOutgoing, TopicSchema], SealedOutgoing] = {}
+        self.schemas = TopicSchemas(administer)
+        """By which payloads are checked before they are sealed."""
 
-    async def outgoing(self, seal_for: SealFor) -> SealedOutgoing:
-        """What builds batches for these recipients. The same object comes back while their keys are the same.
+    async def outgoing(self, seal_for: SealFor, topic: str | None = None) -> SealedOutgoing:
+        """What builds batches for these recipients, which fit the topic's schema. The same object comes back while
+        their keys and the schema are the same.
 
         Raises `RecipientNotFound`, and `KeyPinMismatch` if a key is not the one that was expected.
         """
+        outgoing = await self._outgoing(seal_for)
+        schema = None if topic is None else await self.schemas.of(topic)
+        if schema is None:
+            return outgoing
+        checking = self._checking.get((outgoing, schema))
+        if checking is None:
+            if len(self._checking) >= _CHOICES_KEPT:
+                self._checking.clear()
+            checking = SealedOutgoing(self._plain, outgoing.recipients, schema)
+            self._checking[outgoing, schema] = checking
+        return checking
+
+    async def _outgoing(self, seal_for: SealFor) -> SealedOutgoing:
         choice = _choice(seal_for)
         found = self._chosen.get(choice)
         if found is not None and asyncio.get_running_loop().time() < found[1]:
@@ -99,7 +123,7 @@ class Sealing:
 
     async def coalescer(self, topic: str, seal_for: SealFor, *, given_id: bool) -> Coalescer:
         """What gathers single messages for these recipients: those for others have another envelope."""
-        outgoing = await self.outgoing(seal_for)
+        outgoing = await self.outgoing(seal_for, topic)
         place = (topic, given_id, outgoing)
         coalescer = self._coalescers.get(place)
         if coalescer is None:

@@ -49,12 +49,12 @@ class Transaction:
         """Publish with the others, when the transaction commits. A message that breaks a limit is refused here."""
         self._check_open()
         row = self._lane.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
-        outgoing = await self._lane.outgoing_for(seal_for)
+        outgoing = await self._lane.outgoing_for(seal_for, topic)
         self._publishes.append((topic, outgoing.build([row])))
 
     async def publish_many(self, topic: str, payloads: Sequence[bytes], *, seal_for: SealFor | None = None) -> None:
         self._check_open()
-        outgoing = await self._lane.outgoing_for(seal_for)
+        outgoing = await self._lane.outgoing_for(seal_for, topic)
         self._publishes.extend((topic, batch) for batch in outgoing.batches(payloads))
 
     async def ack(self, message: LeasedMessage | LeasedBatch) -> None:

@@ -104,7 +104,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 def _spans(records: pa.RecordBatch, limits: Limits) -> list[tuple[int, int]]:
     """Runs of rows that each fit into a batch."""
-    ends = np.cumsum(_row_bytes(records), dtype=np.int64)
+    ends = np.cumsum(row_bytes(records), dtype=np.int64)
     rows = records.num_rows
     spans = []
     start = 0
@@ -121,7 +121,8 @@ def _spans(records: pa.RecordBatch, limits: Limits) -> list[tuple[int, int]]:
     return spans
 
 
-def _row_bytes(records: pa.RecordBatch) -> np.ndarray:
+def row_bytes(records: pa.RecordBatch) -> np.ndarray:
+    """What each message occupies at most."""
     sizes = np.full(records.num_rows, _ROW_BYTES, dtype=np.int64)
     for place in (KEY, PAYLOAD, ENVELOPE):
         sizes += np.diff(offsets_of(records.column(place)))

@@ -161,7 +161,8 @@ class Attachment:
         if not self._attached:
             return
         self._attached = False
-        log.info("a consumer left", topic=self.topic.full_name, subscription=self.group.name, consumer=self.consumer.id)
+        tell = log.info if self.consumer.bound else log.debug  # Whoever pulls comes and leaves each time.
+        tell("a consumer left", topic=self.topic.full_name, subscription=self.group.name, consumer=self.consumer.id)
         self.leave()
         if not self.group.consumers:
             # All of them leave before the first wait: a consumer that comes meanwhile must find none of them, and if

@@ -17,7 +17,7 @@ from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.node.commits import commit_together, stage
 from sealane.node.dead_letters import MOVE_MESSAGES_MAX, Origin, dead_batch, dead_topic_name
-from sealane.node.deliveries import cut
+from sealane.node.deliveries import Part, cut
 from sealane.node.owner import PartitionOwner
 from sealane.node.supervision import Supervisor
 from sealane.node.topics import Topic
@@ -80,7 +80,8 @@ class Undertaker:
         name = subscription.name.partition("@")[0]
         target = await self._dead_topic(dead_topic_name(origin_topic.name, name), origin_topic)
         offsets = take_first(group.offsets.copy(), MOVE_MESSAGES_MAX)
-        parts, missing = [], offsets.copy()
+        parts: list[Part] = []
+        missing = offsets.copy()
         while missing:
             at = missing.min()
             stored = await owner.fetch(at)
@@ -89,6 +90,9 @@ class Undertaker:
                 return
             part, _ = cut(stored, missing)
             if part is not None:
+                if parts and part.batch.meta.schema_id != parts[0].batch.meta.schema_id:
+                    offsets.remove_range(at, offsets.max() + 1)  # They are moved next, with the id of their own schema.
+                    break
                 parts.append(part)
             missing.remove_range(0, stored.stop)
         if group not in subscription.dying or _replaced(owner, subscription):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import structs
 
 from sealane.delivery.events import Event, Published
 from sealane.delivery.partition import Publication
@@ -72,6 +76,24 @@ def within_limits(batch: Batch, limits: Limits) -> list[Batch]:
     middle = len(batch) // 2
     halves = batch.slice(0, middle), batch.slice(middle, len(batch))
     return [part for half in halves for part in within_limits(half, limits)]
+
+
+def by_schema(publication: Publication, batches: Sequence[Batch]) -> list[Batch]:
+    """What a publication of several batches, joined, stores: cut where the id of their schema changes."""
+    whole, ids = publication.batch, [batch.meta.schema_id for batch in batches]
+    assert whole is not None, "nothing of it is new"
+    if len(set(ids)) == 1:
+        return [whole]
+    origins = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
+    offsets = np.asarray(publication.offsets)
+    # What was here before is not stored again, and what is there twice is stored where it is first.
+    _, rows = np.unique(np.where(offsets < publication.base, -1, offsets), return_index=True)
+    stored = origins[rows[-len(whole) :]]
+    cuts = [0, *(np.flatnonzero(np.diff(stored)) + 1).tolist(), len(whole)]
+    return [
+        whole.slice(start, stop).with_meta(structs.replace(whole.meta, schema_id=ids[stored[start]]))
+        for start, stop in pairwise(cuts)
+    ]
 
 
 def commit_together(engine: Engine, shares: Sequence[Staged]) -> Prompt[None]:

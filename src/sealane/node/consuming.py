@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sealane.delivery.config import SubscriptionConfig
+from sealane.delivery.filters import compile_filter
 from sealane.engine import Packed, Stored
 from sealane.errors import Forbidden
 from sealane.message import split_topic
 from sealane.node.attachment import Attachment
 from sealane.node.charging import Charging, counted
 from sealane.node.consumers import Consumer
+from sealane.node.following.follower import Follower
+from sealane.node.following.position import Position
 from sealane.node.logs import TopicLog, describe_logs
 from sealane.node.pulling.held import Held
 from sealane.node.pulling.pull import Pull, Pulled, config_of
@@ -73,6 +76,18 @@ class Consuming(Charging):
         """What was pulled under this lease, to be acknowledged, given back or kept for longer."""
         found = self._node.topic(self.allow("consume", topic))
         return Held(found, subscription, Ticket.read(lease))
+
+    @counted
+    async def follow(self, topic: str, start: Start | Position, filter: str | None = None) -> Follower:
+        """Read all of a topic, and what comes, without a subscription; see `sealane.node.following`."""
+        name = self.allow("consume", topic)
+        matching = None if filter is None else compile_filter(filter)
+        with self.noting_new(name):
+            found = await self._node.ensure_topic(name)
+        follower = Follower(found, matching, lambda: self.allow("consume", name))
+        await follower.begin(start)
+        self._note_reading(found.is_system, name)
+        return follower
 
     @counted
     async def browse(

@@ -48,7 +48,7 @@ def dead_batch(origin: Origin, group: DeadGroup, part: Part, attempts: int, time
         {**(before or {}), **story, f"{PREFIX}offset": str(int(offset))}
         for before, offset in zip(headers_of(part.batch), part.offsets, strict=True)
     ]
-    return _with_headers(part.batch, headers, BatchMeta())
+    return _with_headers(part.batch, headers, BatchMeta(schema_id=part.batch.meta.schema_id))
 
 
 def revived_batch(batch: Batch, subscription: str) -> Batch:
@@ -57,7 +57,7 @@ def revived_batch(batch: Batch, subscription: str) -> Batch:
         {name: value for name, value in (before or {}).items() if not name.startswith(PREFIX)} or None
         for before in headers_of(batch)
     ]
-    return _with_headers(batch, headers, BatchMeta(only=subscription))
+    return _with_headers(batch, headers, BatchMeta(schema_id=batch.meta.schema_id, only=subscription))
 
 
 def headers_of(batch: Batch) -> list[Headers]:

@@ -98,6 +98,12 @@ class Measures:
         """By door: connections that did not get through their TLS handshake."""
         self.connections: dict[str, Callable[[], int]] = {}
         """By door: how many connections there are now. A door puts itself here when it starts."""
+        self.webhook_requests: Counter[str] = Counter()
+        """By how they were answered; see `sealane.node.webhooks.verdicts.Outcome`."""
+        self.webhook_messages: Counter[str] = Counter()
+        """By what became of them: `acked`, `nacked`, or `returned` without an attempt."""
+        self.webhook_seconds = Histogram()
+        """From the first byte of a request to the answer, or to giving up."""
 
     def topic(self, full_name: str) -> TopicMeasures:
         found = self.topics.get(full_name)

@@ -24,17 +24,17 @@ def deliveries_json(deliveries: Iterable[Delivery]) -> list[dict[str, Any]]:
     return [message for delivery in deliveries for part in delivery.parts for message in part_json(delivery, part)]
 
 
-def part_json(delivery: Delivery, part: Part) -> list[dict[str, Any]]:
-    """The messages of one stored batch.
+def part_json(delivery: Delivery, part: Part, *, raw: bool = False) -> list[dict[str, Any]]:
+    """The messages of one stored batch. `raw`: payloads and keys are the bytes themselves, for a format that has bytes.
 
-    Only what was sealed end to end has `envelope_base64`: without it nobody could open the payload.
+    Only what was sealed end to end has `envelope_base64`, or `envelope`: without it nobody could open the payload.
     """
     batch, partition = part.batch, delivery.partition
     offsets = list(part.offsets) if isinstance(part.offsets, range) else part.offsets.tolist()
     columns = zip(
         map(uuid_text, batch.ids()),
-        map(_payload, batch.payloads()),
-        map(_key, _column(batch, KEY, None)),
+        map(_raw_payload if raw else _payload, batch.payloads()),
+        map(_raw_key if raw else _key, _column(batch, KEY, None)),
         map(dict, _column(batch, HEADERS, ())),
         _column(batch, PRIORITY, PRIORITY_DEFAULT),
         _created(batch),
@@ -58,7 +58,9 @@ def part_json(delivery: Delivery, part: Part) -> list[dict[str, Any]]:
     ]
     if batch.meta.envelope is not None or not batch.absent >> ENVELOPE & 1:
         for message, envelope in zip(messages, _column(batch, ENVELOPE, batch.meta.envelope), strict=True):
-            if envelope is not None:
+            if envelope is not None and raw:
+                message["envelope"] = envelope
+            elif envelope is not None:
                 message["envelope_base64"] = base64.b64encode(envelope).decode()
     return messages
 
@@ -109,3 +111,11 @@ def _key(value: bytes | None) -> tuple[str, str | None]:
         return "key", value.decode()
     except UnicodeDecodeError:
         return "key_base64", base64.b64encode(value).decode()
+
+
+def _raw_payload(value: bytes) -> tuple[str, bytes]:
+    return "payload", value
+
+
+def _raw_key(value: bytes | None) -> tuple[str, bytes | None]:
+    return "key", value

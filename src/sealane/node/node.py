@@ -19,7 +19,7 @@ from sealane.delivery.events import Configured, Sought, Subscribed, Unsubscribed
 from sealane.delivery.filters import compile_filter
 from sealane.engine import BacksUp, BackupReport, Engine, Packed, ReadsPacked, Stored
 from sealane.engine.memory import MemoryEngine
-from sealane.errors import ModeConflict, StorageError, SubscriptionNotFound, TopicNotFound
+from sealane.errors import ModeConflict, SchemaMismatch, StorageError, SubscriptionNotFound, TopicNotFound
 from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
 from sealane.message.names import DEFAULT_DOMAIN
@@ -40,11 +40,12 @@ from sealane.node.locks import Locks
 from sealane.node.logs import partition_to_read
 from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
-from sealane.node.publishing import Publishing, spread, start_publish
+from sealane.node.publishing import Publishing, admit, spread, start_publish
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveOrder, RedriveReport, RedriveWish, redrive
 from sealane.node.registry import TopicRegistry
 from sealane.node.retention import Retention
+from sealane.node.schemas.registry import Schemas
 from sealane.node.settings import NodeSettings
 from sealane.node.shredding import Shredding
 from sealane.node.staging import Staging
@@ -61,6 +62,7 @@ from sealane.node.transactions import (
     check_transaction_id,
     coordinator_of,
 )
+from sealane.node.webhooks.webhooks import Webhooks
 
 log = get_log("sealane.node")
 
@@ -100,6 +102,10 @@ class Node:
         )
         self._retention = Retention(self)
         self.shredding = Shredding(self._registry, engine)
+        self.schemas = Schemas(self.identity.vault, self._registry.running)
+        self._registry.deleted.append(self.schemas.forget_orphans)
+        self.webhooks = Webhooks(self.identity, self._registry.running, settings.webhooks)
+        self._registry.deleted.append(self.webhooks.forget_orphans)
         self.certificates = CertificateWatch(
             self.identity.authorities, settings.security.certificates.renew_days, surroundings.clock, self.supervisor
         )
@@ -129,6 +135,8 @@ class Node:
         await node.exchanges.load()
         await node.identity.load()
         node.identity.grants.changed.append(lambda: cut_off_forbidden(node))
+        await node.schemas.load()
+        await node.webhooks.load()
         wanted = node.settings.security.audit
         if wanted.enabled or (wanted.enabled is None and (audited or AUDIT_LOG in node.topics)):
             await node.audit.open(wanted.retention_seconds)
@@ -221,6 +229,12 @@ class Node:
         """
         check_transaction_id(transaction)
         topics = [(await self._registry.get_or_create(name), batch) for name, batch in publishes]
+        try:
+            topics = [(topic, admit(topic, batch)) for topic, batch in topics]
+        except SchemaMismatch:
+            if await self.is_transaction_done(transaction, domain=domain):
+                return False  # It did fit when that was done.
+            raise
         settled = [
             TransactionAck(*attachment.find(partition), lease, offsets)
             for attachment, partition, lease, offsets in acks
@@ -316,7 +330,8 @@ class Node:
             for owner, floor in floors.items():
                 owner.core.join(member, config, floor)
         group.consumers[consumer.id] = consumer
-        log.info("a consumer joined", topic=topic.full_name, subscription=subscription, consumer=consumer.id)
+        tell = log.info if consumer.bound else log.debug  # Whoever pulls comes and leaves each time.
+        tell("a consumer joined", topic=topic.full_name, subscription=subscription, consumer=consumer.id)
         attachment = topic.attachments[consumer.id] = Attachment(topic, group, consumer, member)
         for owner in topic.owners:
             attachment.start_partition(owner)
@@ -336,6 +351,7 @@ class Node:
             shares = [stage(owner, planned=[Unsubscribed(subscription)]) for owner in owners]
             await asyncio.shield(commit_together(topic.engine, shares))
         self.measures.topic(topic.full_name).subscriptions.pop(subscription, None)
+        await self.webhooks.forget_orphans()
         log.info("a subscription was deleted", topic=topic.full_name, subscription=subscription)
 
     async def seek(self, name: str, subscription: str, start: Start) -> dict[int, int]:

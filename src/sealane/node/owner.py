@@ -33,6 +33,7 @@ from sealane.node.settings import NodeSettings
 from sealane.node.supervision import Backoff, Supervisor
 from sealane.node.ticking import Ticker
 from sealane.node.topic_config import TopicConfig
+from sealane.node.watchers import Watchers
 from sealane.node.witness import Witness
 from sealane.prompt import Prompt
 
@@ -62,6 +63,8 @@ class PartitionOwner:
         self.core = Partition(f"{key.domain}/{key.topic}", config.limits())
         self.witness = Witness(measures, self.core.topic, key.partition)
         self.dispatchers: dict[str, Dispatcher] = {}
+        self.told_of_commits: set[Callable[[], None]] = set()
+        self.watchers = Watchers()
         self.error: BaseException | None = None
         self.message_bytes = 128
         """About how large a message is here, for sizing deliveries."""
@@ -120,6 +123,7 @@ class PartitionOwner:
             if subscription.dying:
                 self._bury(self, subscription)
         self.ticker.arm()
+        self.watchers.tell(None)
 
     def configure(self, config: TopicConfig) -> None:
         self.core.configure(config.limits())
@@ -129,6 +133,7 @@ class PartitionOwner:
         if self._closed:
             return
         self._closed = True
+        self.watchers.tell(None)
         self._read_ahead.forget(self.key)
         if self._reloading is not None:
             self._reloading.cancel()
@@ -217,11 +222,14 @@ class PartitionOwner:
             self.core.apply(event)
         if planned:
             self.witness.happened(planned, None)
+            self.watchers.tell(planned)
 
     def committed(self, visible: int) -> None:
         self.core.committed(visible)
         for dispatcher in self.dispatchers.values():
             dispatcher.wake()
+        for told in self.told_of_commits:
+            told()
         if self._journal_bytes > max(self.settings.snapshot_journal_bytes, 4 * self._snapshot_bytes):
             self._snapshot()
 
@@ -285,6 +293,7 @@ class PartitionOwner:
         """What follows from the events, beside their journal: counting, burying, the next tick."""
         if events:
             self.witness.happened(events, subscription)
+            self.watchers.tell(events)
         if subscription.dying:
             self._bury(self, subscription)
         self.ticker.arm()

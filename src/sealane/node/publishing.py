@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sealane.delivery.partition import Publication
-from sealane.errors import InvalidArgument
+from sealane.errors import InvalidArgument, SchemaMismatch
 from sealane.message import Batch
 from sealane.node.commits import commit_together, stage
 from sealane.node.owner import PartitionOwner
@@ -33,6 +33,28 @@ def spread(topic: Topic, batch: Batch) -> Spread:
         (topic.owners[partition], rows, batch if rows is None else batch.take(rows))
         for partition, rows in split_by_partition(batch, count, keyless)
     ]
+
+
+def admit(topic: Topic, batch: Batch) -> Batch:
+    """The batch as it may be stored: of a topic with a schema, it fits that, and says which version of it.
+
+    Whatever is published passes here once. Raises `SchemaMismatch`, `SchemaNotFound`.
+    """
+    if topic.schema is None:
+        return batch
+    try:
+        return topic.schema.admitted(batch)
+    except SchemaMismatch:
+        if _is_repeat(topic, batch):
+            return batch  # It was stored when it did fit: whoever asks again has to hear that.
+        raise
+
+
+def _is_repeat(topic: Topic, batch: Batch) -> bool:
+    meta = batch.meta
+    if not meta.given_ids and (meta.producer is None or meta.sequence is None):
+        return False
+    return all(owner.plan(part).batch is None for owner, _, part in spread(topic, batch))
 
 
 def _keyless_partition(topic: Topic, batch: Batch) -> int:
@@ -72,7 +94,7 @@ def start_publish(targets: Sequence[tuple[Topic, Batch]]) -> Publishing:
     repeats: list[tuple[PartitionOwner, int]] = []
     for topic, batch in targets:
         shares = []
-        for owner, rows, part in spread(topic, batch):
+        for owner, rows, part in spread(topic, admit(topic, batch)):
             publication = owner.plan(part)
             shares.append(Share(owner.key.partition, rows, publication.offsets))
             if publication.batch is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -56,6 +56,8 @@ class TopicRegistry:
         self._read_ahead = ReadAhead()
         self._finishing: set[asyncio.Task[Any]] = set()
         self._closed_domains: set[str] = set()
+        self.deleted: list[Callable[[], Awaitable[None]]] = []
+        """Called after a topic was deleted: what belonged to it goes too."""
 
     async def load(self) -> None:
         """Own what the catalogue lists."""
@@ -114,6 +116,8 @@ class TopicRegistry:
                 await owner.close()
                 await owner.engine.drop(owner.key)
             log.info("a topic was deleted", topic=topic.full_name)
+        for told in self.deleted:
+            await told()
 
     @asynccontextmanager
     async def without(self, domain: str) -> AsyncIterator[int]:

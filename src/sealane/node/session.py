@@ -22,6 +22,7 @@ from sealane.node.administration import COMMANDS
 from sealane.node.administration.table import Progress as Told
 from sealane.node.attachment import Attachment
 from sealane.node.audit_folding import NOWHERE, Origin
+from sealane.node.authors import author_of
 from sealane.node.charging import counted
 from sealane.node.consuming import Consuming
 from sealane.node.describe import TopicDescription, describe_topic
@@ -77,6 +78,8 @@ class Session(Consuming):
             raise InvalidBatch("its metadata addresses one subscription, which only the node itself may do")
         if meta.producer is not None and len(meta.producer) > PRODUCER_BYTES_MAX:
             raise InvalidBatch(f"its producer id has {len(meta.producer)} bytes, the limit is {PRODUCER_BYTES_MAX}")
+        if author_of(meta) is not None:
+            raise InvalidBatch("its metadata says who wrote it, which only the node itself may do")
         return batch
 
     def publish(self, topic: str, batch: Batch) -> Prompt[Receipts]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sealane.errors import InvalidArgument
 from sealane.message import Limits
 from sealane.node.topic_config import PARTITIONS_MAX
+from sealane.node.webhooks.settings import WebhookSettings
 from sealane.security.settings import SecuritySettings
 
 
@@ -51,6 +52,7 @@ class NodeSettings:
     limits: Limits = field(default_factory=Limits)
     topics: TopicSettings = field(default_factory=TopicSettings)
     staging: StagingSettings = field(default_factory=StagingSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
     ack_flush_seconds: float = 0.005
     """Acks that nobody waits for become durable with the next publish, or after this long."""

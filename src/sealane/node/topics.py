@@ -11,6 +11,7 @@ from sealane.engine import Engine
 from sealane.errors import AlreadyExists, TopicNotFound, VersionMismatch
 from sealane.node.consumers import Group
 from sealane.node.owner import PartitionOwner
+from sealane.node.schemas.checking import TopicCheck
 from sealane.node.topic_config import TopicConfig
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Topic:
     groups: dict[str, Group] = field(default_factory=dict)
     attachments: dict[str, Attachment] = field(default_factory=dict)
     """By consumer."""
+    schema: TopicCheck | None = None
+    """What checks that payloads fit the topic's schema, where it has one."""
     next_keyless: int = 0
     """Batches without keys go round the partitions."""
 

@@ -17,7 +17,7 @@ from sealane.errors import InvalidArgument, LeaseLost, QueueFull, TransactionAbo
 from sealane.message import Batch
 from sealane.message.concat import concat
 from sealane.message.names import DEFAULT_DOMAIN
-from sealane.node.commits import Staged, commit_together, stage, stage_all, within_limits
+from sealane.node.commits import Staged, by_schema, commit_together, stage, stage_all, within_limits
 from sealane.node.locks import Locks
 from sealane.node.owner import PartitionOwner
 from sealane.node.registry import TopicRegistry
@@ -163,9 +163,10 @@ class Transactions:
 
 def _stage(owner: PartitionOwner, share: _Share) -> Staged:
     publication = share.publication
-    if publication is None or publication.batch is None:
+    if publication is None:
         return stage(owner, planned=share.events)
-    batches = within_limits(publication.batch, owner.settings.limits)
+    limits = owner.settings.limits
+    batches = [batch for part in by_schema(publication, share.batches) for batch in within_limits(part, limits)]
     return stage_all(owner, batches, [*publication.events, *share.events])
 
 

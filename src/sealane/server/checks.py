@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+from importlib.util import find_spec
 from typing import Any
 
 from sealane.errors import InvalidArgument, InvalidSettings
 from sealane.server.own_identity import names_of
 from sealane.server.settings import DoorsSettings, ServerSettings
 
-DOORS_TO_COME = ("grpc", "frames", "cipher")
+DOORS_TO_COME = ("frames", "cipher")
+GRPC_NEEDS = ("grpc", "grpc_health", "grpc_reflection")
+"""What the extra `grpc` brings for its door."""
 
 
 def check(settings: ServerSettings) -> None:
@@ -28,6 +31,12 @@ def check(settings: ServerSettings) -> None:
                 f"doors.{name}.host is {door.host!r}, which others can reach: with --insecure doors listen on "
                 "loopback addresses only, such as 127.0.0.1"
             )
+    missing = [name for name in GRPC_NEEDS if settings.doors.grpc.enabled and find_spec(name) is None]
+    if missing:
+        problems.append(
+            f"doors.grpc.enabled is on, and {', '.join(missing)} is not installed: pip install 'sealane[grpc]', "
+            "or turn it off"
+        )
     if not enabled_doors(settings.doors):
         problems.append("no door is enabled, so nobody could come in; enable doors.native.enabled")
     if problems:

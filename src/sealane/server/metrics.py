@@ -22,6 +22,7 @@ from sealane.node.measures import SubscriptionMeasures
 from sealane.node.process_usage import memory_bytes, open_files, open_files_limit, processor_seconds
 from sealane.node.status import health, oldest_seconds, topic_bytes, topic_messages
 from sealane.server.key_metrics import key_metrics
+from sealane.server.webhook_metrics import webhook_metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -84,6 +85,7 @@ HISTOGRAMS = (
     Of("sealane_commit_seconds", "What a group of commits takes, its sync included.", "commit_seconds"),
     Of("sealane_sync_seconds", "What making a group durable (fdatasync) takes.", "sync_seconds"),
     Of("sealane_group_commits", "Commits that share one sync.", "group_commits"),
+    Of("sealane_webhook_seconds", "What requests to webhooks' receivers take.", "webhook_seconds"),
 )
 
 
@@ -140,6 +142,7 @@ class NodeCollector(Collector):
             connections.add_metric((door,), count())
         yield connections
         yield from key_metrics(node)
+        yield from webhook_metrics(node)
         yield self._certificates()
         for name, meaning, value in self._numbers():
             if value is not None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sealane._version import __version__
 from sealane.doors.door import Door
@@ -31,8 +32,14 @@ from sealane.server.notices import NODE_FILE, NodeNotice, Opened, notice, post, 
 from sealane.server.own_identity import OwnIdentity, names_of
 from sealane.server.settings import ServerSettings
 
+if TYPE_CHECKING:
+    from sealane.push.pusher import Pusher
+
 log = get_log("sealane.server")
 
+GRPC_ENVIRONMENT = {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
+"""gRPC reads it when it is first imported. It has a log of its own on standard error, which tells of clients that come
+and go or do what they should not, and of each child process that is started: strangers could fill it."""
 HURRIED_SECONDS = 0.5
 """What a door gets to drain in when those before it have taken all of the time."""
 
@@ -61,6 +68,8 @@ class Server:
         self._node: Node | None = None
         self._metrics: Metrics | None = None
         self._doors: list[Door] = []
+        self._pusher: Pusher | None = None
+        """None where webhooks are off."""
         self._identity_files = IdentityFiles(settings.directory)
         self._own: OwnIdentity | None = None
         """None of an insecure node."""
@@ -106,6 +115,8 @@ class Server:
             http.let_in(gate)
         for door in self._doors_of(gate, tls):
             await self._open(door, stack)
+        if self._node.webhooks.hosts:
+            self._start_pushing(self._node, stack)
         self._node.measures.connections.update({door.name: _count(door) for door in self._doors})
         # What was loaded stays: the garbage collector need not look at it again and again.
         gc.collect()
@@ -146,16 +157,30 @@ class Server:
     def _doors_of(self, gate: Gate, tls: NodeTls | None) -> list[Door]:
         """The doors that clients come in by, in the order in which they open."""
         doors = self._settings.doors
-        if not doors.native.enabled:
-            return []
+        found: list[Door] = []
         # Another one with each start: clients learn from it that what they held before is over.
         node_id = os.urandom(8).hex()
-        return [NativeDoor(gate, doors.native, node_id=node_id, software=f"sealane/{__version__}", tls=tls)]
+        if doors.native.enabled:
+            found.append(NativeDoor(gate, doors.native, node_id=node_id, software=f"sealane/{__version__}", tls=tls))
+        if doors.grpc.enabled:
+            for name, value in GRPC_ENVIRONMENT.items():
+                os.environ.setdefault(name, value)
+            from sealane.doors.grpc.door import GrpcDoor  # A node without it has no need of gRPC.
+
+            found.append(GrpcDoor(gate, doors.grpc, node_id=node_id, problems=self._problems, tls=tls))
+        return found
 
     async def _open(self, door: Door, stack: AsyncExitStack) -> None:
         stack.push_async_callback(door.close)
         await door.start()
         self._doors.append(door)
+
+    def _start_pushing(self, node: Node, stack: AsyncExitStack) -> None:
+        from sealane.push.pusher import Pusher  # A node without webhooks has no need of an HTTP client.
+
+        self._pusher = Pusher(node, plain_http=self._settings.insecure)
+        stack.push_async_callback(self._pusher.close)
+        self._pusher.start()
 
     def _announce(self, stack: AsyncExitStack) -> None:
         order = list(enabled_doors(self._settings.doors))
@@ -217,8 +242,12 @@ class Server:
         seconds = self._settings.drain_seconds
         log.info("stopping", drain_seconds=seconds)
         stop = asyncio.get_running_loop().time() + seconds
+        if self._pusher is not None:
+            self._pusher.stop()  # Its requests come to their end while clients do.
         for door in reversed(self._doors):
             await door.drain(max(HURRIED_SECONDS, stop - asyncio.get_running_loop().time()))
+        if self._pusher is not None:
+            await self._pusher.drain(max(HURRIED_SECONDS, stop - asyncio.get_running_loop().time()))
 
 
 def _count(door: Door) -> Callable[[], int]:

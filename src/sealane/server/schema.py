@@ -16,6 +16,7 @@ PLACES = {
     "node.limits": "limits",
     "node.topics": "topics",
     "node.staging": "staging",
+    "node.webhooks": "webhooks",
     "node.security": "security",
 }
 """Groups whose users look for them elsewhere than where the code keeps them."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from sealane.doors.grpc.settings import GrpcDoorSettings
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.engine.local import StorageSettings
@@ -31,7 +32,7 @@ class DoorsSettings:
 
     native: NativeDoorSettings = field(default_factory=NativeDoorSettings)
     http: HttpDoorSettings = field(default_factory=HttpDoorSettings)
-    grpc: DoorPlace = DoorPlace(enabled=False, host="127.0.0.1", port=9001)
+    grpc: GrpcDoorSettings = field(default_factory=GrpcDoorSettings)
     frames: DoorPlace = DoorPlace(enabled=False, host="127.0.0.1", port=9080)
     cipher: DoorPlace = DoorPlace(enabled=False, host="127.0.0.1", port=5672)
 

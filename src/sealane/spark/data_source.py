@@ -12,6 +12,7 @@ from sealane.spark.errors import InvalidOption
 from sealane.spark.options.names import check_names
 from sealane.spark.options.options import ReadOptions, read_options, write_options
 from sealane.spark.source.batch_reader import BatchReader
+from sealane.spark.source.registry import with_registered
 from sealane.spark.source.spark_types import spark_schema
 from sealane.spark.source.stream_reader import StreamReader
 
@@ -36,15 +37,15 @@ class SealaneDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of messages, and those that a value schema adds. Spark asks only before it reads."""
-        return _columns(read_options(_plain(self.options)))
+        return _columns(with_registered(read_options(_plain(self.options))))
 
     def reader(self, schema: StructType) -> BatchReader:
-        options = read_options(_plain(self.options), is_stream=False)
+        options = with_registered(read_options(_plain(self.options), is_stream=False))
         _check_columns(schema, options)
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        options = read_options(_plain(self.options), is_stream=True)
+        options = with_registered(read_options(_plain(self.options), is_stream=True))
         _check_columns(schema, options)
         return StreamReader(options)
 

@@ -44,6 +44,8 @@ def _is_plain(value: object) -> bool:
     """Whether msgpack can carry it, and a program at the other end can use it."""
     if isinstance(value, int):
         return -(1 << 63) <= value < 1 << 63
+    if isinstance(value, tuple):
+        return all(isinstance(each, str) for each in value)
     return isinstance(value, str | float | None)
 
 
@@ -56,7 +58,7 @@ def error_of(code: str, text: str, fields: dict[str, Any]) -> SealaneError:
         if name == CAUSE:
             error.__cause__ = _cause_of(value)
         elif name.isidentifier() and not name.startswith("_"):
-            setattr(error, name, value)
+            setattr(error, name, tuple(value) if isinstance(value, list) else value)
     return error
 
 

@@ -24,12 +24,14 @@ WITHOUT_PIPES = frozenset(
         "key",
         "quota",
         "recipient",
+        "schema",
         "topic",
         "subscription",
         "exchange",
         "dlq",
         "status",
         "bench",
+        "webhook",
     }
 )
 """Commands that neither read standard input nor write it past Python."""

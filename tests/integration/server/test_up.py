@@ -98,11 +98,12 @@ def test_a_second_process_on_the_same_data_hears_who_holds_it(tmp_path: Path) ->
     assert "sealane-data" in second.stderr
 
 
-@pytest.mark.parametrize("door", ["native", "http"])
+@pytest.mark.parametrize("door", ["native", "http", "grpc"])
 def test_a_taken_port_is_an_error_that_names_port_and_setting(tmp_path: Path, door: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        result = sealane("up", "--insecure", *FREE_PORTS, f"--set=doors.{door}.port={port}", cwd=tmp_path)
+        opened = (f"--set=doors.{door}.enabled=on", f"--set=doors.{door}.port={port}")
+        result = sealane("up", "--insecure", *FREE_PORTS, *opened, cwd=tmp_path)
 
     assert result.returncode == 1
     assert f"127.0.0.1:{port}" in result.stderr
@@ -122,10 +123,10 @@ def test_insecure_is_for_this_machine_alone(tmp_path: Path, host: str) -> None:
 
 
 def test_a_door_that_this_version_lacks_cannot_be_enabled(tmp_path: Path) -> None:
-    result = sealane("up", "--insecure", cwd=tmp_path, SEALANE_DOORS__GRPC__ENABLED="on")
+    result = sealane("up", "--insecure", cwd=tmp_path, SEALANE_DOORS__CIPHER__ENABLED="on")
 
     assert result.returncode == 2
-    assert "doors.grpc.enabled" in result.stderr
+    assert "doors.cipher.enabled" in result.stderr
 
 
 def test_an_unknown_key_stops_the_start_and_tells_what_was_meant(tmp_path: Path) -> None:

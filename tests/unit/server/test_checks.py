@@ -50,6 +50,14 @@ def test_every_reason_is_told() -> None:
     assert [problem.split()[0] for problem in told] == ["doors.native.host", "doors.http.host", "doors.cipher.enabled"]
 
 
+def test_a_door_whose_packages_are_missing_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealane.server.checks.find_spec", lambda name: None if name == "grpc_health" else name)
+    (problem,) = problems("insecure=on", "doors.grpc.enabled=on")
+
+    assert problem.startswith("doors.grpc.enabled is on, and grpc_health is not installed")
+    assert "pip install 'sealane[grpc]'" in problem
+
+
 def test_a_node_that_nobody_can_reach_is_a_mistake() -> None:
     (problem,) = problems("insecure=on", "doors.native.enabled=off", "doors.http.enabled=off")
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from sealane.node.outgoing import Outgoing
 from sealane.client.producer import BATCH_BYTES, BATCH_MESSAGES, Producer
 from sealane.client.sync.portal import LOOK_SECONDS, Portal
 from sealane.errors import Closed
 from sealane.message import Row
+from sealane.node.outgoing import Outgoing
 
 
 class SyncProducer:

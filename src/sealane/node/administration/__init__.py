@@ -12,8 +12,10 @@ from sealane.node.administration.credentials import COMMANDS_OF_CREDENTIALS
 from sealane.node.administration.directory import COMMANDS_OF_DIRECTORY
 from sealane.node.administration.grants import COMMANDS_OF_GRANTS
 from sealane.node.administration.quotas import COMMANDS_OF_QUOTAS
+from sealane.node.administration.schemas import COMMANDS_OF_SCHEMAS
 from sealane.node.administration.sealing import COMMANDS_OF_SEALING
 from sealane.node.administration.table import Command, Commands
+from sealane.node.administration.webhooks import COMMANDS_OF_WEBHOOKS
 
 COMMANDS: Commands = {
     **COMMANDS_OF_AUDIT,
@@ -22,7 +24,9 @@ COMMANDS: Commands = {
     **COMMANDS_OF_CREDENTIALS,
     **COMMANDS_OF_DIRECTORY,
     **COMMANDS_OF_QUOTAS,
+    **COMMANDS_OF_SCHEMAS,
     **COMMANDS_OF_SEALING,
+    **COMMANDS_OF_WEBHOOKS,
 }
 """By name, such as `ca.issue`."""
 

@@ -90,11 +90,16 @@ class Held:
         return [(run, held) for run, held in chosen if held]
 
     def _leased(self, run: LeasedRun) -> BitMap64:
-        """All that the lease holds now; nothing if it is over, or not this ticket's."""
+        """All of it that the lease holds now; nothing if it is over, or not this ticket's."""
         if not self._attachment.holds(run.partition, run.lease):
             return BitMap64()
         _, subscription = self._attachment.find(run.partition)
-        return subscription.leases.held(run.lease, None)
+        held = subscription.leases.held(run.lease, None)
+        # A lease may be shared by several tickets, each with a run of its own. Cut off, since a run that was tampered
+        # with may be too long to be made.
+        held.remove_range(0, run.first)
+        held.remove_range(run.last + 1, held.max() + 1 if held else 0)
+        return held
 
     def _unsettled(self, run: LeasedRun) -> BitMap64:
         _, subscription = self._attachment.find(run.partition)

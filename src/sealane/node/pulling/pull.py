@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
 
@@ -32,6 +32,8 @@ class Pulled:
     deliveries: tuple[Delivery, ...]
     deadline_us: int = 0
     """When the messages come back unless they are settled."""
+    attachment: Attachment | None = field(default=None, repr=False, compare=False)
+    """By which they were taken; None if there is nothing."""
 
     def __len__(self) -> int:
         return sum(map(len, self.deliveries))
@@ -73,17 +75,17 @@ class Pull:
         try:
             await self._wait(attachment)
             taken, beyond = self._deliveries[:LEASES_MAX], self._deliveries[LEASES_MAX:]
-            attachment.leave([_leased(delivery) for delivery in beyond])
+            attachment.leave([leased(delivery) for delivery in beyond])
             self._deliveries = taken
             for delivery in self._deliveries:
                 owner, _ = attachment.find(delivery.partition)
                 await owner.flush()
         except BaseException:
-            attachment.leave([_leased(delivery) for delivery in self._deliveries])
+            attachment.leave([leased(delivery) for delivery in self._deliveries])
             raise
         finally:
             await attachment.end()
-        return self._pulled()
+        return self._pulled(attachment)
 
     async def _wait(self, attachment: Attachment) -> None:
         seconds = self._wait_seconds
@@ -98,15 +100,12 @@ class Pull:
         else:
             self._came.cancel()
 
-    def _pulled(self) -> Pulled:
+    def _pulled(self, attachment: Attachment) -> Pulled:
         if not self._deliveries:
             return Pulled(None, ())
-        leases = tuple(
-            LeasedRun(partition, lease, offsets.min(), offsets.max())
-            for partition, lease, offsets in map(_leased, self._deliveries)
-        )
+        lease = Ticket(self._secret, tuple(map(run_of, self._deliveries))).text()
         deadline_us = min(delivery.deadline_us for delivery in self._deliveries)
-        return Pulled(Ticket(self._secret, leases).text(), tuple(self._deliveries), deadline_us)
+        return Pulled(lease, tuple(self._deliveries), deadline_us, attachment)
 
 
 def config_of(topic: Topic | None, subscription: str) -> SubscriptionConfig:
@@ -119,7 +118,14 @@ def config_of(topic: Topic | None, subscription: str) -> SubscriptionConfig:
     return config
 
 
-def _leased(delivery: Delivery) -> tuple[int, int, BitMap64]:
+def run_of(delivery: Delivery) -> LeasedRun:
+    """What a ticket says of it."""
+    partition, lease, offsets = leased(delivery)
+    return LeasedRun(partition, lease, offsets.min(), offsets.max())
+
+
+def leased(delivery: Delivery) -> tuple[int, int, BitMap64]:
+    """Which messages it holds: (partition, lease, offsets)."""
     offsets = BitMap64()
     for part in delivery.parts:
         offsets |= offsets_of(part)

@@ -12,7 +12,7 @@ from sealane.delivery.events import Event
 from sealane.errors import QueueFull, TopicNotFound
 from sealane.message import Batch, Limits
 from sealane.message.concat import concat
-from sealane.node.commits import Staged, stage_all, within_limits
+from sealane.node.commits import Staged, by_schema, stage_all, within_limits
 from sealane.node.owner import PartitionOwner
 from sealane.node.publishing import spread
 from sealane.node.staging.steps import Piece
@@ -56,11 +56,12 @@ def _plan(owner: PartitionOwner, batches: Sequence[Batch]) -> tuple[Sequence[Bat
         return joined, owner.core.publish_all(joined, owner.clock())
     whole = concat(batches)
     publication = owner.plan(whole)
-    stored = 0 if publication.batch is None else len(publication.batch)
-    owner.witness.repeated(len(whole) - stored)
+    owner.witness.repeated(len(whole) - (0 if publication.batch is None else len(publication.batch)))
     if publication.batch is None:
         return (), ()
-    return within_limits(publication.batch, owner.settings.limits), publication.events
+    limits = owner.settings.limits
+    stored = [batch for part in by_schema(publication, batches) for batch in within_limits(part, limits)]
+    return stored, publication.events
 
 
 def _joined(batches: Sequence[Batch], limits: Limits) -> list[Batch]:
@@ -68,7 +69,8 @@ def _joined(batches: Sequence[Batch], limits: Limits) -> list[Batch]:
     groups: list[list[Batch]] = []
     room_bytes = room = 0
     for batch in batches:
-        if batch.nbytes > room_bytes or len(batch) > room:
+        is_other = bool(groups) and groups[-1][0].meta.schema_id != batch.meta.schema_id
+        if batch.nbytes > room_bytes or len(batch) > room or is_other:
             groups.append([])
             room_bytes = min(JOINED_BYTES, limits.batch_bytes_max)
             room = min(JOINED_MESSAGES, limits.batch_messages_max)

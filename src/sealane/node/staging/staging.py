@@ -19,6 +19,7 @@ from sealane.log import get_log
 from sealane.message import Batch, split_topic
 from sealane.node.commits import commit_together, stage
 from sealane.node.owner import PartitionOwner
+from sealane.node.publishing import admit
 from sealane.node.registry import TopicRegistry
 from sealane.node.settings import StagingSettings
 from sealane.node.staging.logs import StagedLogs
@@ -100,6 +101,9 @@ class Staging:
             await place.durable(earlier.stop)
             return
         self._check_open(part, number, known)
+        if target is not None:
+            # Here, and not when it is published: by then the publish may be decided, and cannot be refused any more.
+            batch = admit(target, batch)
         await asyncio.shield(self._keep(owner, part, number, topic, batch))
 
     def _keep(self, owner: PartitionOwner, part: bytes, number: int, topic: str, batch: Batch) -> asyncio.Future[None]:

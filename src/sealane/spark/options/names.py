@@ -17,7 +17,7 @@ READ_OPTIONS = (
     | BATCH_OPTIONS
     | {
         *("startingOffsets", "startingTimestamp", "minPartitions", "failOnDataLoss"),
-        *("decryptionKeys", "valueFormat", "valueSchema"),
+        *("decryptionKeys", "valueFormat", "valueSchema", "valueSchemaFrom"),
     }
 )
 WRITE_OPTIONS = frozenset({"columns", "transaction", "sealFor"})

@@ -22,6 +22,7 @@ Starting = Literal["earliest", "latest"] | datetime | OffsetsByTopic
 Ending = Literal["latest"] | datetime | OffsetsByTopic
 ValueFormat = Literal["json", "avro"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("json", "avro")
+REGISTRY = "registry"
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,10 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """PEM texts of private keys that open envelopes."""
     value_format: ValueFormat | None
     value_schema: str | None
+    from_registry: bool = False
+    """Whether format and schema are those that the topic has registered: see `sealane.spark.source.registry`."""
+    schema_id: int | None = None
+    """By which payloads are known that another version was written with, where that matters to reading them."""
     access: Access
 
     def values(self) -> Values | None:
@@ -77,6 +82,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -
     if is_stream is False:
         _refuse(given, STREAM_OPTIONS, "is for streams (spark.readStream); a batch reads all there is in its range")
     topics = _read_topics(given)
+    from_registry = _from_registry(given, topics)
     value_format, value_schema = _values(given)
     starting = _starting(given, topics)
     if is_stream is False and starting == "latest":
@@ -95,6 +101,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -
         keys=value.private_keys("decryptionKeys", given["decryptionKeys"]) if "decryptionKeys" in given else (),
         value_format=value_format,
         value_schema=value_schema,
+        from_registry=from_registry,
         access=_access(given),
     )
     read.values()
@@ -173,6 +180,20 @@ def _values(given: Mapping[str, str]) -> tuple[ValueFormat | None, str | None]:
         wanted = "Avro's JSON" if found == "avro" else "Spark's DDL (`id BIGINT, city STRING`) or its JSON"
         raise InvalidOption("valueSchema", f"is missing beside valueFormat={found}; it is a schema in {wanted}")
     return found, schema
+
+
+def _from_registry(given: Mapping[str, str], topics: tuple[str, ...]) -> bool:
+    text = given.get("valueSchemaFrom")
+    if text is None:
+        return False
+    if text.strip().lower() != REGISTRY:
+        raise InvalidOption("valueSchemaFrom", f"{text!r} is not known; it is {REGISTRY!r}, or left out")
+    for other in ("valueFormat", "valueSchema"):
+        if other in given:
+            raise InvalidOption("valueSchemaFrom", f"is given beside {other}, and both say what payloads look like")
+    if len(topics) != 1 or "*" in topics[0]:
+        raise InvalidOption("valueSchemaFrom", f"is for one topic, which {', '.join(topics)!r} is not")
+    return True
 
 
 def _access(given: Mapping[str, str]) -> Access:

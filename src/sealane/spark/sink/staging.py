@@ -18,12 +18,13 @@ import msgspec
 import pyarrow as pa
 
 from sealane.client.lane import Lane
-from sealane.node.outgoing import Outgoing
 from sealane.client.sealing import SealedOutgoing
 from sealane.client.sync.lane import SyncLane
+from sealane.client.topic_schemas import TopicSchema
 from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.message import Batch
+from sealane.node.outgoing import Outgoing
 from sealane.security.envelopes import PublicKey, Recipients
 from sealane.spark.options.access import Access, lane_of, with_retries
 
@@ -143,12 +144,13 @@ def stage(access: Access, messages: Iterator[tuple[str, pa.RecordBatch]], recipi
     `recipients` are public keys (PEM) that payloads are sealed for, end to end, before they leave this process.
     """
     part = StagedPart(access)
-    outgoing: Outgoing | None = None
+    outgoing: dict[str, Outgoing] = {}
     try:
         for topic, rows in messages:
             if rows.num_rows:
-                outgoing = outgoing or _outgoing(access, topic, recipients)
-                for batch in outgoing.batches(rows):
+                if topic not in outgoing:
+                    outgoing[topic] = _outgoing(access, topic, recipients)
+                for batch in outgoing[topic].batches(rows):
                     part.add(topic, batch)
         part.finish()
     except BaseException:
@@ -167,9 +169,16 @@ def drop_parts(access: Access, names: Sequence[bytes]) -> None:
 
 
 def _outgoing(access: Access, topic: str, recipients: Sequence[str]) -> Outgoing:
-    """What makes batches within the node's limits, sealed if they have recipients."""
+    """What makes batches within the node's limits; those for recipients are checked by the schema, and sealed."""
     plain = with_retries(access, f"writing to topic {topic!r}", lambda lane: lane.lane.outgoing)
-    return SealedOutgoing(plain, Recipients(map(PublicKey.from_pem, recipients))) if recipients else plain
+    if not recipients:
+        return plain
+    schema = with_retries(access, f"looking up the schema of {topic!r}", partial(_schema, topic))
+    return SealedOutgoing(plain, Recipients(map(PublicKey.from_pem, recipients)), schema)
+
+
+def _schema(topic: str, lane: SyncLane) -> TopicSchema | None:
+    return lane.portal.call(lane.lane.schema_of, topic)
 
 
 def _stage(topic: str, batch: Batch, lane: SyncLane) -> None:

@@ -45,5 +45,6 @@ class BatchReader(DataSourceReader):
             partition.value,
             keys=self._options.keys,
             values=self._values,
+            schema_id=self._options.schema_id,
             fail_on_data_loss=self._options.fail_on_data_loss,
         )

@@ -106,6 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             partition.value,
             keys=self._options.keys,
             values=self._values,
+            schema_id=self._options.schema_id,
             fail_on_data_loss=self._options.fail_on_data_loss,
         )
 

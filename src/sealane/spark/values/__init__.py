@@ -11,7 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from sealane.spark.errors import InvalidOption
-from sealane.spark.values.avro import AvroValues
+from sealane.spark.values.avro_values import AvroValues
 from sealane.spark.values.json_values import JsonValues
 from sealane.spark.values.spark_type import spark_json_of
 

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from sealane.message.arrow_compute import pc
+from sealane.schemas.json.depth import too_deep
 from sealane.spark.values.ddl import struct_of_ddl
-from sealane.spark.values.json_depth import too_deep
 from sealane.spark.values.json_types import python_type, read_written, written_type
 from sealane.spark.values.spark_type import refused, type_of_spark_json
 from sealane.spark.values.timestamps import Bools

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from sealane.schemas.avro.columns.decimals import DIGITS_MAX
+from sealane.schemas.avro.columns.scalars import TIMESTAMP as TIMESTAMP
+from sealane.schemas.avro.columns.scalars import TIMESTAMP_NTZ as TIMESTAMP_NTZ
 from sealane.spark.errors import InvalidOption
 
 NESTING_MAX = 32
 """Types within types of one schema: more than anybody writes, and far from what recursion can bear."""
 
-TIMESTAMP = pa.timestamp("us", "UTC")
-TIMESTAMP_NTZ = pa.timestamp("us")
 DECIMAL_DEFAULT = pa.decimal128(10, 0)
-_DECIMAL_DIGITS = 38
 
 _BY_NAME: dict[str, pa.DataType] = {
     "void": pa.null(),
@@ -50,8 +50,8 @@ def simple_type(name: str) -> pa.DataType | None:
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
     """A decimal as Spark allows it. Raises `InvalidOption`."""
-    if not (1 <= precision <= _DECIMAL_DIGITS and 0 <= scale <= precision):
-        allowed = f"the precision is 1 to {_DECIMAL_DIGITS}, the scale 0 to the precision"
+    if not (1 <= precision <= DIGITS_MAX and 0 <= scale <= precision):
+        allowed = f"the precision is 1 to {DIGITS_MAX}, the scale 0 to the precision"
         raise refused(f"decimal({precision},{scale}) cannot be: {allowed}")
     return pa.decimal128(precision, scale)
 

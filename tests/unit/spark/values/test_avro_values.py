@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sealane.schemas.avro.canonical import canonical_form, fingerprint
+from sealane.schemas.avro.columns.cursor import Cursor
 from sealane.spark.errors import InvalidOption
 from sealane.spark.values import values_of
-from sealane.spark.values.avro.canonical import canonical_form, fingerprint
-from sealane.spark.values.avro.cursor import Cursor
 from sealane.spark.values.spark_type import NESTING_MAX
 from tests.unit.spark.values.avro_schemas import records, written
 from tests.unit.spark.values.reading import read

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from sealane.schemas.json.depth import JSON_DEPTH_MAX, depth
 from sealane.spark.values import values_of
-from sealane.spark.values.json_depth import JSON_DEPTH_MAX, depth
 from tests.unit.spark.values.reading import read
 
 VALUES = values_of("json", "a INT")

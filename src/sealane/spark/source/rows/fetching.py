@@ -23,13 +23,14 @@ def fetch(
     *,
     keys: Sequence[str] = (),
     values: Values | None = None,
+    schema_id: int | None = None,
     fail_on_data_loss: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The messages of the range in their order, each once, with the columns that `row_schema` tells.
 
-    `keys` are private keys in PEM, which open what was sealed for them; `values` gives typed columns. Raises what
-    `read` raises.
+    `keys` are private keys in PEM, which open what was sealed for them; `values` gives typed columns, where `schema_id`
+    is given, of what was not written with another schema. Raises what `read` raises.
     """
     opening = opening_with(tuple(keys)) if keys else None
-    shaping = Shaping(range.topic, range.partition, opening, values)
+    shaping = Shaping(range.topic, range.partition, opening, values, schema_id)
     return shaping.shape(read(access, range, fail_on_data_loss=fail_on_data_loss))

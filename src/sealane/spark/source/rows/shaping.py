@@ -44,12 +44,18 @@ class Shaping:
     """Makes what Spark takes of what a partition has."""
 
     def __init__(
-        self, topic: str, partition: int, opening: Opening | None = None, values: Values | None = None
+        self,
+        topic: str,
+        partition: int,
+        opening: Opening | None = None,
+        values: Values | None = None,
+        schema_id: int | None = None,
     ) -> None:
-        """`topic` is its full name."""
+        """`topic` is its full name; `schema_id` that of the schema that payloads are read with, where it matters."""
         self._origin = Origin(topic, partition)
         self._opening = opening
         self._values = values
+        self._schema_id = schema_id
         self._schema = row_schema(values, opens=opening is not None)
 
     def shape(self, stored: Iterable[Stored]) -> Iterator[pa.RecordBatch]:
@@ -63,7 +69,8 @@ class Shaping:
         columns = message_columns(stored, self._origin)
         payloads = columns[_PAYLOAD]
         if self._values is not None:
-            columns += _typed(self._values, payloads, problems)
+            others = () if self._schema_id is None else _of_other_schemas(stored, self._schema_id)
+            columns += _typed(self._values, payloads, [*problems, *others])
         if self._opening is not None:
             columns.append(_reasons(problems, len(payloads)))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -83,12 +90,21 @@ def _gathered(stored: Iterable[Stored]) -> Iterator[list[Stored]]:
         yield some
 
 
-def _typed(values: Values, payloads: pa.Array, problems: Mapping[int, str]) -> list[pa.Array]:
+def _of_other_schemas(stored: Iterable[Stored], schema_id: int) -> Iterator[int]:
+    """The rows that were written with another schema than this."""
+    row = 0
+    for one in stored:
+        if one.batch.meta.schema_id not in (None, schema_id):
+            yield from range(row, row + len(one.batch))
+        row += len(one.batch)
+
+
+def _typed(values: Values, payloads: pa.Array, unreadable: Sequence[int]) -> list[pa.Array]:
     value, corrupt = values.read(payloads)
-    if problems:
-        # Ciphertext may look like a value by chance: it is none.
+    if unreadable:
+        # Ciphertext, and what another schema wrote, may look like a value by chance: it is none.
         clear = np.ones(len(payloads), dtype=bool)
-        clear[list(problems)] = False
+        clear[unreadable] = False
         value = value.take(pa.array(np.arange(len(payloads)), mask=~clear))
         corrupt = pc.if_else(pa.array(clear), corrupt, payloads)
     return [value, corrupt]

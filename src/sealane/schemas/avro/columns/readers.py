@@ -6,20 +6,27 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sealane.spark.errors import InvalidOption
-from sealane.spark.values.avro import decimals
-from sealane.spark.values.avro.blocks import Array, Map
-from sealane.spark.values.avro.names import full_name
-from sealane.spark.values.avro.nesting import Nullable, Record
-from sealane.spark.values.avro.scalars import BY_LOGICAL_TYPE, BY_NAME, Enum, Fixed, Reader
-from sealane.spark.values.spark_type import check_nesting, decimal_type, refused
+from sealane.errors import InvalidSchema
+from sealane.schemas.avro.columns import decimals
+from sealane.schemas.avro.columns.blocks import Array, Map
+from sealane.schemas.avro.columns.nesting import Nullable, Record
+from sealane.schemas.avro.columns.scalars import BY_LOGICAL_TYPE, BY_NAME, Enum, Fixed, Reader
+from sealane.schemas.avro.names import full_name
+
+NESTING_MAX = 32
+"""Types within types of one schema whose values become columns: more than anybody writes, and far from what recursion
+can bear."""
 
 _FIXED_BYTES = range(1, 2**31)
 _SHOWN_CHARACTERS = 80
 
 
+def refused(problem: str) -> InvalidSchema:
+    return InvalidSchema("avro", problem)
+
+
 def parsed(text: str) -> Any:
-    """The schema as JSON. Raises `InvalidOption`."""
+    """The schema as JSON. Raises `InvalidSchema`."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -27,7 +34,7 @@ def parsed(text: str) -> Any:
 
 
 def record_reader(schema: Any) -> Record:
-    """What reads values of the schema, which must be a record. Raises `InvalidOption`."""
+    """What reads values of the schema, which must be a record. Raises `InvalidSchema`."""
     found = _Names().reader(schema, _Place())
     if not isinstance(found, Record):
         raise refused("its outermost type must be a record, whose fields become columns")
@@ -47,7 +54,7 @@ class _Place(NamedTuple):
     def within(self, *steps: str, namespace: str | None = None) -> _Place:
         return _Place((*self.path, *steps), self.namespace if namespace is None else namespace, self.depth + 1)
 
-    def refused(self, problem: str) -> InvalidOption:
+    def refused(self, problem: str) -> InvalidSchema:
         return refused(f"at {'.'.join(self.path)}: {problem}" if self.path else problem)
 
 
@@ -58,7 +65,8 @@ class _Names:
         self._readers: dict[str, Reader | None] = {}
 
     def reader(self, schema: Any, place: _Place) -> Reader:
-        check_nesting(place.depth)
+        if place.depth > NESTING_MAX:
+            raise refused(f"types are within types {place.depth} deep or more, at most {NESTING_MAX} are read")
         match schema:
             case str():
                 return BY_NAME[schema] if schema in BY_NAME else self._known(schema, place)
@@ -165,7 +173,9 @@ def _decimal(schema: dict[str, Any], size: int | None, place: _Place) -> Reader:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int):
         raise place.refused("a decimal has a precision, and its scale is a number")
-    decimal_type(precision, scale)
+    if not (1 <= precision <= decimals.DIGITS_MAX and 0 <= scale <= precision):
+        allowed = f"the precision is 1 to {decimals.DIGITS_MAX}, the scale 0 to the precision"
+        raise place.refused(f"decimal({precision},{scale}) cannot be: {allowed}")
     return decimals.Decimal(precision, scale, size)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sealane.spark.values.avro.cursor import Bools, Cursor, Int64s, UInt64s
-from sealane.spark.values.avro.walking import after_span
+from sealane.schemas.avro.columns.cursor import Bools, Cursor, Int64s, UInt64s
+from sealane.schemas.avro.columns.walking import after_span
 
+DIGITS_MAX = 38
+"""Of a decimal that Arrow and Spark can hold in 16 bytes."""
 WIDTH_BYTES = 16
 """Of a decimal of 38 digits; a longer one is refused, even if it begins with nothing but its sign."""
 _WORD_BYTES, _WORD_BITS = 8, 64

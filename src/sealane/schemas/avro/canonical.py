@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sealane.spark.values.avro.names import full_name
+from sealane.schemas.avro.names import full_name
 
 _EMPTY = 0xC15D213AA4D7A795
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sealane.spark.values.avro import walking
-from sealane.spark.values.avro.cursor import Cursor
-from sealane.spark.values.avro.scalars import Reader
+from sealane.schemas.avro.columns import walking
+from sealane.schemas.avro.columns.cursor import Cursor
+from sealane.schemas.avro.columns.scalars import Reader
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sealane.spark.values.avro.cursor import Cursor, Int64s
-from sealane.spark.values.avro.walking import after_number, after_span
-from sealane.spark.values.spark_type import TIMESTAMP, TIMESTAMP_NTZ
+from sealane.schemas.avro.columns.cursor import Cursor, Int64s
+from sealane.schemas.avro.columns.walking import after_number, after_span
 
+TIMESTAMP = pa.timestamp("us", "UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
 _INT_LEAST, _INT_LARGEST = -(2**31), 2**31 - 1
 _MICROSECONDS = 1_000
 _LONG_LARGEST = 2**63 - 1

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sealane.spark.values.avro import walking
-from sealane.spark.values.avro.cursor import Cursor, Int64s, Rows
-from sealane.spark.values.avro.scalars import TEXT, Reader
+from sealane.schemas.avro.columns import walking
+from sealane.schemas.avro.columns.cursor import Cursor, Int64s, Rows
+from sealane.schemas.avro.columns.scalars import TEXT, Reader
 
 FEW_ROWS = 32
 """So many cost as much to read an item of each at once as to walk through them: some tens of microseconds."""

@@ -1,0 +1,1 @@
+"""Arrow: payloads that are one IPC stream each, or one record batch without its schema."""

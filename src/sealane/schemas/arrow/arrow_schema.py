@@ -1,0 +1,115 @@
+"""An Arrow schema that checks payloads: by comparing schemas, and by validating what the buffers hold."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sealane.errors import InvalidBatch
+from sealane.message.ipc_message import inspect
+from sealane.schemas.arrow.fields import all_unread, check_fields, refused
+from sealane.schemas.arrow.messages import messages_in
+from sealane.schemas.paths import path_of
+from sealane.schemas.schema import Misfit, Problem
+
+_ARROW_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, KeyError, MemoryError)
+
+
+class ArrowSchema:
+    """Payloads are one IPC stream each, whose schema is this one or has more columns; or one record-batch message
+    alone, which is of this very schema.
+    """
+
+    format = "arrow"
+
+    def __init__(self, text: str) -> None:
+        """`text` is an IPC schema message in base64. Raises `InvalidSchema`."""
+        self.schema = _schema_in(text)
+        try:
+            self._check()
+        except UnicodeDecodeError:
+            raise refused("the name of a field is no UTF-8") from None
+        self.identity = self.schema.serialize().to_pybytes()
+        empty = pa.RecordBatch.from_pylist([], schema=self.schema)
+        self._parts = inspect(memoryview(empty.serialize()))[1:3]
+        """The number of nodes and of buffers that a record batch has."""
+
+    def _check(self) -> None:
+        if not self.schema.names:
+            raise refused("it has no fields")
+        twice = [name for name in self.schema.names if self.schema.names.count(name) > 1]
+        if twice:
+            raise refused(f"the field {twice[0]!r} is there more than once")
+        check_fields(self.schema)
+
+    def check(self, payloads: Sequence[bytes]) -> Misfit | None:
+        for index, payload in enumerate(payloads):
+            try:
+                problem = self._problem(payload)
+            except InvalidBatch as error:
+                problem = Problem("$", error.problem)
+            except UnicodeDecodeError:
+                problem = Problem("$", "the name of a column is no UTF-8")
+            if problem is not None:
+                return Misfit(index, problem.path, problem.text)
+        return None
+
+    def cannot_read(self, written: ArrowSchema, *, checks: bool) -> list[Problem]:
+        return list(all_unread(list(self.schema), list(written.schema), ()))
+
+    def _problem(self, payload: bytes) -> Problem | None:
+        messages = list(messages_in(memoryview(payload)))
+        if not messages:
+            return Problem("$", "it has no Arrow message")
+        schema = _stream_schema(messages[0])
+        if schema is None:
+            if len(messages) > 1:
+                return Problem("$", "it has several messages, and the first is not their schema")
+            if inspect(messages[0])[1:3] != self._parts:
+                return Problem("$", "it is a record batch without its schema, and has other columns than the topic's")
+            return _batch_problem(messages[0], self.schema)
+        for problem in all_unread(list(self.schema), list(schema), ()):
+            return problem
+        for message in messages[1:]:
+            found = _batch_problem(message, schema)
+            if found is not None:
+                return found
+        return None
+
+
+def _schema_in(text: str) -> pa.Schema:
+    try:
+        data = base64.b64decode(text, validate=True)
+        return pa.ipc.read_schema(pa.py_buffer(data)).remove_metadata()
+    except binascii.Error:
+        raise refused("its text is no base64; it is the bytes of an Arrow IPC schema message in that form") from None
+    except _ARROW_ERRORS:
+        raise refused("its bytes are no Arrow IPC schema message, as `pyarrow.Schema.serialize` makes one") from None
+
+
+def _stream_schema(message: memoryview) -> pa.Schema | None:
+    """The schema that a message is; None if it is something else."""
+    try:
+        found = pa.ipc.read_message(pa.py_buffer(message))
+        if found.type != "schema":
+            return None
+        return pa.ipc.read_schema(found)
+    except _ARROW_ERRORS:
+        raise InvalidBatch("its first message cannot be read") from None
+
+
+def _batch_problem(message: memoryview, schema: pa.Schema) -> Problem | None:
+    """What is wrong with a record batch of a schema. Raises `InvalidBatch` for bytes that Arrow is not even shown."""
+    inspect(message)
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+        batch.validate(full=True)
+    except _ARROW_ERRORS:
+        return Problem("$", "a record batch in it cannot be read with its schema")
+    for field, column in zip(schema, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            return Problem(path_of((field.name,)), "it must not be null, and is")
+    return None

@@ -1,0 +1,1 @@
+"""Avro: payloads that are one value each, in Avro's binary encoding."""

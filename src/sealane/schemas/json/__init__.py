@@ -1,0 +1,1 @@
+"""JSON Schema: payloads that are one JSON document each."""

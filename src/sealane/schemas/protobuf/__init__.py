@@ -1,0 +1,1 @@
+"""Protobuf: payloads that are one message each, in Protobuf's binary encoding."""

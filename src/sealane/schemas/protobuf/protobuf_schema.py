@@ -1,0 +1,76 @@
+"""A Protobuf schema that checks payloads: they are parsed by the runtime, and nothing in them may be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from sealane.schemas.extras import protobuf
+from sealane.schemas.paths import PATH_CHARS_MAX, path_of
+from sealane.schemas.protobuf.shapes import refused, shapes_of
+from sealane.schemas.protobuf.wire_rules import WireRules
+from sealane.schemas.protobuf.wire_walk import WireWalk, Wrong
+from sealane.schemas.schema import Misfit, Problem
+
+COMPILED_BYTES_MAX = 256 << 10
+"""Of a schema once it is compiled, with what it imports: four times what its text may have."""
+_PROBLEMS = 100
+
+
+class ProtobufSchema:
+    """Payloads are one message each, bare, without a length before it."""
+
+    format = "protobuf"
+
+    def __init__(self, compiled: bytes, message: str | None) -> None:
+        """`compiled` is a FileDescriptorSet, whose last file is the schema. Raises `InvalidSchema`."""
+        descriptors, pools, factory = protobuf()
+        if len(compiled) > COMPILED_BYTES_MAX:
+            raise refused(f"compiled it has {len(compiled):,} bytes, the limit is {COMPILED_BYTES_MAX:,}")
+        from google.protobuf.message import DecodeError
+
+        self._unparsable = DecodeError
+        try:
+            files = descriptors.FileDescriptorSet.FromString(compiled).file
+            pool = pools.DescriptorPool()
+            for file in files:
+                pool.AddSerializedFile(file.SerializeToString())
+        except (DecodeError, TypeError, ValueError) as error:
+            raise refused(f"what it was compiled to cannot be read: {str(error)[:200]}") from None
+        self._shapes = shapes_of(files)
+        self._shape = self._shapes.find(message)
+        self.message = self._shape.name
+        """Its full name."""
+        self.identity = compiled + b"\0" + self.message.encode()
+        self._class: Any = factory.GetMessageClass(pool.FindMessageTypeByName(self.message))
+
+    def check(self, payloads: Sequence[bytes]) -> Misfit | None:
+        parse, unparsable = self._class.FromString, self._unparsable
+        for index, payload in enumerate(payloads):
+            try:
+                message = parse(payload)
+            except unparsable:
+                return self._first_wrong(index, payload) or Misfit(index, "$", f"it is no message {self.message}")
+            if not message.IsInitialized():
+                missing = message.FindInitializationErrors()
+                return Misfit(index, f"$.{missing[0]}"[:PATH_CHARS_MAX], "it is required, and missing")
+            whole = message.ByteSize()
+            message.DiscardUnknownFields()
+            if message.ByteSize() != whole:
+                # Something is in it that the runtime could not place: of another type, or of an unknown number.
+                misfit = self._first_wrong(index, payload)
+                if misfit is not None:
+                    return misfit
+        return None
+
+    def cannot_read(self, written: ProtobufSchema, *, checks: bool) -> list[Problem]:
+        rules = WireRules(self._shapes, written._shapes, checks=checks)
+        return list(islice(rules.messages(self._shape, written._shape), _PROBLEMS))
+
+    def _first_wrong(self, index: int, payload: bytes) -> Misfit | None:
+        try:
+            WireWalk(self._shapes, payload).check(self._shape)
+        except Wrong as wrong:
+            return Misfit(index, path_of(wrong.steps), wrong.problem)
+        return None
