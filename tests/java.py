@@ -10,8 +10,8 @@ from pathlib import Path
 JAVA_INSTALL = "apt-get install default-jre-headless"
 
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
-"""The classes of a Spark that has run once, as Java has them in memory: with it Spark starts in half of the time. Made by
-`make setup`; another Java than the one that wrote it ignores it.
+"""The classes of a Spark that has run once, as Java has them in memory: with it Spark starts in half of the time. It is
+made by `make setup`; another Java than the one that wrote it ignores it.
 """
 _UNARCHIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHORT_LIVED = f"{_UNARCHIVED} -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.is_file() else _UNARCHIVED

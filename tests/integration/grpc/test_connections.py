@@ -13,6 +13,7 @@ import pytest
 from sealane.client import Lane
 from sealane.client.embedded import InProcessBroker
 from sealane.doors.grpc import swarmmq_pb2 as pb
+from sealane.doors.grpc.passages import FIRST_BYTES_MAX
 from sealane.doors.grpc.settings import GrpcDoorSettings
 from sealane.errors import InvalidArgument
 from sealane.node import NodeSettings
@@ -119,6 +120,26 @@ async def test_whoever_finds_the_inner_socket_is_nobody(running: GrpcNode) -> No
         call = opened.unary_unary("/swarmmq.v1.SwarmMQ/SendMessage")
         error = await refusal(call(sent(b"1").SerializeToString()))
         assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def frame(kind: int, content: bytes = b"") -> bytes:
+    """Of HTTP/2, on the connection as a whole."""
+    return len(content).to_bytes(3, "big") + bytes([kind, 0, 0, 0, 0, 0]) + content
+
+
+async def test_what_comes_before_the_passage_is_open_is_not_lost_however_much_it_is(running: GrpcNode) -> None:
+    """Frames of a kind that nobody knows, which are to be ignored, and then a ping."""
+    settings, unknown, ping = 0x4, 0xFA, 0x6
+    much = frame(unknown, bytes(16_000)) * (4 * FIRST_BYTES_MAX // 16_000)
+    gone = socket.create_connection(("127.0.0.1", int(running.address.rpartition(":")[2])))
+    reader, writer = await asyncio.open_connection(sock=gone)
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(settings) + much + frame(ping, b"are you?"))
+    heard = b""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while b"are you?" not in heard:
+            heard += await reader.read(1 << 16)
+    writer.close()
+    await writer.wait_closed()
 
 
 async def test_a_client_that_vanishes_in_the_middle_is_cleared_up_behind(running: GrpcNode, stub: Any) -> None:

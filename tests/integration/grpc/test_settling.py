@@ -13,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from sealane.client.embedded import in_process
 from sealane.doors.grpc import swarmmq_pb2 as pb
+from sealane.doors.grpc.settling import IDS_MAX
 from sealane.node.attachment import REASON_CHARS_MAX
 from tests.grpc_node import GrpcNode, client, grpc_node
 from tests.integration.grpc.conftest import ack, messages, metadata, payloads, pull, refusal, send_all, sent
@@ -141,6 +142,16 @@ async def test_a_reason_has_a_limit(stub: Any) -> None:
     error = await refusal(stub.NackMessage(nack(answer.lease, reason="x" * (REASON_CHARS_MAX + 1))))
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     await stub.NackMessage(nack(answer.lease, reason="x" * REASON_CHARS_MAX))
+
+
+async def test_ids_have_a_limit(stub: Any) -> None:
+    await stub.SendMessage(sent(b"1"))
+    (answer,) = await pull(stub)
+    ids = [answer.messages[0].id] * IDS_MAX
+    error = await refusal(stub.AckMessage(pb.AckMessageRequest(**OF_THE_LEASE, lease=answer.lease, ids=[*ids, ids[0]])))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "there are 10,001, the limit is 10,000" in error.details()
+    await ack(stub, answer.lease, ids)
 
 
 async def test_a_lease_outlives_the_node(tmp_path: Path, no_stray_errors: None) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import sealane
-from sealane.node.outgoing import Outgoing
 from sealane.client.sealing import Sealing
 from sealane.message import Limits
+from sealane.node.outgoing import Outgoing
 from sealane.node.surroundings import of_this_machine
 
 KEY = sealane.PrivateKey.generate().public

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sealane.errors import LeaseLost, SubscriptionNotFound, TopicNotFound
 from sealane.message import Limits, Stamp, from_payloads
+from sealane.node.attachment import Attachment
 from sealane.node.deliveries import Delivery, Part
 from sealane.node.pulling.opened import Opened
 from sealane.node.pulling.pieces import give_back, pieces
@@ -112,6 +113,29 @@ async def test_what_is_given_back_is_there_at_once_and_was_no_attempt(running: R
     assert payloads(again) == [b"3"]
     assert again.deliveries[0].attempts == ()
     await (await session.held("orders", "billing", str(first.lease))).ack()
+
+
+async def test_whoever_is_cancelled_at_the_very_end_gives_everything_back(
+    running: Running, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await running.lane.publish_many("orders", [b"1", b"2"])
+    leaving, detach = asyncio.Event(), Attachment.detach
+
+    async def slowly(attachment: Attachment) -> None:
+        leaving.set()
+        await asyncio.sleep(0)
+        await detach(attachment)
+
+    monkeypatch.setattr(Attachment, "detach", slowly)
+    pulling = asyncio.create_task(pull(session))
+    await leaving.wait()
+    pulling.cancel()
+    await asyncio.wait([pulling])
+    assert pulling.cancelled()
+    monkeypatch.undo()
+    again = await pull(session)
+    assert payloads(again) == [b"1", b"2"]
+    assert [delivery.attempts for delivery in again.deliveries] == [()]
 
 
 # --- how much is open -------------------------------------------------------------------------------------------------

@@ -59,14 +59,15 @@ class Passage(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._inner is not None:
-            self._inner.write(data)
+            if not self._inner.is_closing():
+                self._inner.write(data)
             return
         self._first += data
         if len(self._first) > FIRST_BYTES_MAX and self._transport is not None:
             self._transport.pause_reading()
 
     def pause_writing(self) -> None:
-        if self._inner is not None:
+        if self._inner is not None and not self._inner.is_closing():
             self._inner.pause_reading()
 
     def resume_writing(self) -> None:
@@ -115,7 +116,7 @@ class Passage(asyncio.Protocol):
         self._transport.resume_reading()
 
     def answered(self, data: bytes) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def hold(self) -> None:

@@ -15,7 +15,6 @@ from sealane.doors.grpc.calls import Call
 from sealane.doors.grpc.in_order import InOrder
 from sealane.doors.grpc.messages import row_of
 from sealane.doors.grpc.room import Room
-from sealane.errors import SealaneError
 from sealane.message import Row
 from sealane.node.authors import written_by
 from sealane.node.outgoing import Outgoing
@@ -94,15 +93,17 @@ class _Sent:
                 return
             try:
                 self._begin(run)
-            except SealaneError as error:
-                # Somewhere in it: those before it are fine.
-                self._begin_one_by_one(run) if len(run) > 1 else self._refuse(error)
+            except Exception as error:
+                if len(run) > 1:
+                    self._begin_one_by_one(run)  # Those before the one at fault are fine.
+                else:
+                    self._refuse(error)
 
     def _begin_one_by_one(self, run: Sequence[_Given]) -> None:
         for given in run:
             try:
                 self._begin([given])
-            except SealaneError as error:
+            except Exception as error:
                 self._refuse(error)
                 return
 
@@ -120,7 +121,7 @@ class _Sent:
         elif not self._under_way and self._given:
             self._publish()
 
-    def _refuse(self, error: SealaneError) -> None:
+    def _refuse(self, error: Exception) -> None:
         self._refused = True
         self.answers.refuse(error)
 

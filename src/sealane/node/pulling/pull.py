@@ -80,11 +80,11 @@ class Pull:
             for delivery in self._deliveries:
                 owner, _ = attachment.find(delivery.partition)
                 await owner.flush()
+            await attachment.end()
         except BaseException:
             attachment.leave([leased(delivery) for delivery in self._deliveries])
-            raise
-        finally:
             await attachment.end()
+            raise
         return self._pulled(attachment)
 
     async def _wait(self, attachment: Attachment) -> None:
