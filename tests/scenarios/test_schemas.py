@@ -55,6 +55,17 @@ async def test_what_fits_is_stored_with_the_id_of_its_schema(lane: sealane.Lane)
     assert await take_payloads(lane.consume("orders", "s"), 3) == [GOOD, GOOD, b'{"id": 2}']
 
 
+async def test_consumers_see_by_which_schema_a_message_was_checked(lane: sealane.Lane) -> None:
+    await lane.publish("orders", BAD)
+    first = await register(lane, "orders")
+    await lane.publish("orders", GOOD)
+    second = await register(lane, "orders", WITH_CITY)
+    for _ in range(5):
+        await lane.publish("orders", GOOD)
+    messages = await take(lane.consume("orders", "s"), 7)
+    assert [message.schema_id for message in messages] == [None, first["id"], *[second["id"]] * 5]
+
+
 async def test_what_does_not_fit_is_refused_with_its_place_and_nothing_of_its_batch_is_stored(
     lane: sealane.Lane,
 ) -> None:

@@ -22,7 +22,7 @@ TWINS: list[tuple[type[Any], type[Any]]] = [
 ]
 
 WITHIN_THE_PACKAGE = {
-    sealane.Lane: {"abandon", "commit_transaction", "outgoing_for"},
+    sealane.Lane: {"abandon", "commit_transaction", "outgoing_for", "schema_of"},
     sealane.Producer: {"send_rows", "close"},
     MessageConsumption: {"abandon", "open", "shut", "next_opened", "settle_first"},
     BatchConsumption: {"abandon", "open", "shut", "next_batch"},

@@ -78,6 +78,11 @@ class LeasedMessage:
         return _EPOCH + timedelta(microseconds=column[self._row].value)
 
     @property
+    def schema_id(self) -> int | None:
+        """Of the schema that the payload fits, where its topic checks that; `schema.show` has it by its id."""
+        return self._part.batch.meta.schema_id
+
+    @property
     def envelope(self) -> bytes | None:
         """Of a message whose payload is sealed end to end, as it is here: who may open it. Without `keys` all that were
         sealed come so; what a consumer's `keys` have opened has none.

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sealane.doors.http.authenticating import credentials_of
+from sealane.doors.authorization import credentials_of
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.errors import Unauthenticated
 from sealane.security.grants.grants import Grant

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +17,8 @@ from sealane.node.attachment import Attachment
 from sealane.node.deliveries import Delivery, Part
 from sealane.node.pulling.opened import Opened
 from sealane.node.pulling.pieces import give_back, pieces
-from sealane.node.pulling.pull import PULL_MESSAGES_MAX, Pulled, run_of
-from sealane.node.pulling.ticket import SECRET_BYTES, Ticket
+from sealane.node.pulling.pull import PULL_MESSAGES_MAX, Pulled, ticket_of
+from sealane.node.pulling.ticket import LEASES_MAX, SECRET_BYTES, Ticket
 from sealane.node.session import Session
 from sealane.security.principals import ADMIN
 from tests.unit.node.running_node import Running, running_node, until
@@ -54,8 +56,7 @@ def made_up(parts: list[list[int]]) -> Pulled:
         part = Part(range(offset, offset + len(sizes)), batch)
         deliveries.append(Delivery("default/t", lease % 3, "s", lease, 1, (part,), ()))
         offset += len(sizes)
-    ticket = Ticket(bytes(SECRET_BYTES), tuple(map(run_of, deliveries)))
-    return Pulled(ticket.text(), tuple(deliveries), 1)
+    return Pulled(ticket_of(bytes(SECRET_BYTES), deliveries).text(), tuple(deliveries), 1)
 
 
 @given(
@@ -74,8 +75,7 @@ def test_pieces_have_all_of_it_in_order_and_each_fits(
         assert len(piece) <= messages_max
         size = sum(map(len, payloads(piece)))
         assert size <= bytes_max or len(piece) == 1
-        runs = Ticket.read(piece.lease).leases
-        assert runs == tuple(map(run_of, piece.deliveries))
+        assert Ticket.read(piece.lease) == ticket_of(bytes(SECRET_BYTES), piece.deliveries)
     places = [(run.lease, run.first, run.last) for piece in found for run in Ticket.read(piece.lease or "").leases]
     assert len(places) == len(set(places))
 
@@ -113,6 +113,39 @@ async def test_what_is_given_back_is_there_at_once_and_was_no_attempt(running: R
     assert payloads(again) == [b"3"]
     assert again.deliveries[0].attempts == ()
     await (await session.held("orders", "billing", str(first.lease))).ack()
+
+
+async def publish_with_gaps(running: Running, count: int) -> None:
+    """One batch of which every other message waits for an hour."""
+    late = datetime.fromtimestamp(running.clock() / 1e6, UTC) + timedelta(hours=1)
+    columns = {
+        "payload": [b"%d" % number for number in range(count)],
+        "deliver_at": pa.array([late if number % 2 else None for number in range(count)], pa.timestamp("us", "UTC")),
+    }
+    await running.lane.publish_many("orders", pa.table(columns))
+
+
+async def test_answers_may_be_repeated_where_messages_do_not_lie_together(running: Running, session: Session) -> None:
+    await publish_with_gaps(running, 20)
+    pulled = await pull(session)
+    assert len(pulled) == 10
+    held = await session.held("orders", "billing", str(pulled.lease))
+    assert await held.extend(60) == running.clock() + 60_000_000
+    for _ in range(2):
+        await held.ack()
+    running.clock.pass_seconds(3_601)
+    assert len(await session.pull("orders", "billing", messages_max=100, wait_seconds=30)) == 10, "and those alone"
+
+
+async def test_a_lease_of_very_many_parts_can_be_answered_for_once(running: Running, session: Session) -> None:
+    await publish_with_gaps(running, 2 * LEASES_MAX + 2)
+    pulled = await pull(session, 1_000)
+    assert len(pulled) == LEASES_MAX + 1
+    assert len(Ticket.read(str(pulled.lease)).leases) == 1
+    held = await session.held("orders", "billing", str(pulled.lease))
+    await held.ack()
+    with pytest.raises(LeaseLost):
+        await held.ack()
 
 
 async def test_whoever_is_cancelled_at_the_very_end_gives_everything_back(

@@ -12,7 +12,7 @@ from sealane.schemas.protobuf.protobuf_schema import ProtobufSchema
 TYPES = {
     name.removeprefix("TYPE_").lower(): number for name, number in descriptor_pb2.FieldDescriptorProto.Type.items()
 }
-LABELS = {"optional": 1, "required": 2, "repeated": 3}
+LABELS: dict[str, Any] = {"optional": 1, "required": 2, "repeated": 3}
 
 
 def field(name: str, number: int, type: str, label: str = "optional", **rest: Any) -> Any:

@@ -19,7 +19,7 @@ from tests.unit.spark.values.avro_schemas import records, written
 patient = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 LINE = {"type": "record", "name": "Line", "fields": [{"name": "price", "type": "double"}]}
-ORDER = {
+ORDER: dict[str, Any] = {
     "type": "record",
     "name": "Order",
     "fields": [
@@ -41,7 +41,7 @@ GOOD = {
     "sizes": {"a": 1},
     "gift": "x",
 }
-MANY_KINDS = {**ORDER, "fields": [*ORDER["fields"], {"name": "extra", "type": ["int", "string", "null"]}]}  # type: ignore[misc]
+MANY_KINDS = {**ORDER, "fields": [*ORDER["fields"], {"name": "extra", "type": ["int", "string", "null"]}]}
 
 
 def schema_of(schema: Any) -> AvroSchema:
@@ -82,7 +82,7 @@ def damaged() -> list[tuple[bytes, str, str]]:
 @pytest.mark.parametrize("schema", [ORDER, MANY_KINDS])
 def test_of_what_does_not_fit_the_place_is_told(schema: Any, payload: bytes, path: str, problem: str) -> None:
     if schema is MANY_KINDS and path == "$":
-        pytest.skip("what follows is the next field")
+        payload += b"\0\0"  # It has one more field, and goes on behind that.
     good = written(schema, {**GOOD, "extra": None})
     opened = schema_of(schema)
     for before in (1, FEW_PAYLOADS):

@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from sealane.doors.authorization import credentials_of
 from sealane.doors.grpc.entry import DOOR, Entry
 from sealane.doors.grpc.statuses import told
 from sealane.doors.grpc.stays import Stay, Stays
-from sealane.doors.http.authenticating import credentials_of
 from sealane.errors import InvalidArgument, SealaneError, Unauthenticated
 from sealane.node.gate import Gate
 from sealane.node.session import Session

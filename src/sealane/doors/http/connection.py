@@ -14,13 +14,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sealane.doors.http.deadlines import Deadline
 from sealane.doors.http.settings import HttpDoorSettings
+from sealane.doors.known_callers import KnownCallers
 from sealane.errors import TooManyConnections
 from sealane.node.entrances import Entrances
 
 CERTIFICATE = "client_certificate"
 """Where a request's state has the client's certificate (DER), or None."""
-KNOWN = "known_sessions"
-"""Where it has who has asked by this connection before: see `authenticating`."""
+CALLERS = "known_callers"
+"""Where it has who has asked by this connection before."""
 ABORT = "abort_connection"
 """Where it has what cuts the connection off."""
 
@@ -75,7 +76,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._host = str((transport.get_extra_info("peername") or ("",))[0])
         tls = transport.get_extra_info("ssl_object")
         self._certificate = tls.getpeercert(binary_form=True) if tls is not None else None
-        self._known: dict[bytes, Any] = {}
+        self._callers = KnownCallers()
         limit = self.config.door.connections_max
         if len(self.connections) > limit:
             self._refuse(503, f"{limit:,} connections are open (doors.http.connections_max); try again later")
@@ -127,7 +128,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
         state: dict[str, Any] = self.scope["state"]
         state[CERTIFICATE] = self._certificate
-        state[KNOWN] = self._known
+        state[CALLERS] = self._callers
         state[ABORT] = self.transport.abort
         self._in_head = True
         self._head_bytes = 0

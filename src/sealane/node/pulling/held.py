@@ -48,10 +48,10 @@ class Held:
     async def extend(self, seconds: float) -> int:
         """Move the deadline of all of them to `seconds` from now, durably, and return it."""
         deadlines = []
-        for run in self._ticket.leases:
-            if self._attachment.holds(run.partition, run.lease):
-                deadlines.append(await self._attachment.extend(run.partition, run.lease, seconds))
-                owner, _ = self._attachment.find(run.partition)
+        for partition, lease in dict.fromkeys((run.partition, run.lease) for run in self._ticket.leases):
+            if self._attachment.holds(partition, lease):
+                deadlines.append(await self._attachment.extend(partition, lease, seconds))
+                owner, _ = self._attachment.find(partition)
                 await owner.flush()
         if not deadlines:
             raise LeaseLost(self._attachment.group.name, "it has expired or everything in it is settled")
@@ -74,7 +74,7 @@ class Held:
         for run, held in leased:
             if not held:
                 self._check_settled(run, self._unsettled(run))
-        return [(run, held) for run, held in leased if held]
+        return _by_lease(leased)
 
     async def _with_ids(
         self, leased: Sequence[tuple[LeasedRun, BitMap64]], wanted: set[bytes]
@@ -87,7 +87,7 @@ class Held:
                 self._check_settled(run, await self._find(run, others, wanted, SEARCH_BATCHES_MAX))
         if wanted:
             raise InvalidArgument("ids", f"{UUID(bytes=min(wanted))} is not a message of this lease; nothing was done")
-        return [(run, held) for run, held in chosen if held]
+        return _by_lease(chosen)
 
     def _leased(self, run: LeasedRun) -> BitMap64:
         """All of it that the lease holds now; nothing if it is over, or not this ticket's."""
@@ -132,6 +132,16 @@ class Held:
                     found.add(offset)
             left.remove_range(0, stored.stop)
         return found
+
+
+def _by_lease(chosen: Sequence[tuple[LeasedRun, BitMap64]]) -> list[tuple[LeasedRun, BitMap64]]:
+    """What is chosen of each lease together, where there is something: each is answered for at once."""
+    found: dict[tuple[int, int], tuple[LeasedRun, BitMap64]] = {}
+    for run, offsets in chosen:
+        if offsets:
+            first, others = found.get((run.partition, run.lease), (run, BitMap64()))
+            found[run.partition, run.lease] = first, others | offsets
+    return list(found.values())
 
 
 def _no(event: object) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sealane.message.tables import row_bytes
 from sealane.node.deliveries import Delivery, Part
-from sealane.node.pulling.pull import Pulled, leased, run_of
+from sealane.node.pulling.pull import Pulled, leased, ticket_of
 from sealane.node.pulling.ticket import Ticket
 
 
@@ -26,7 +26,7 @@ def pieces(pulled: Pulled, *, bytes_max: int, messages_max: int) -> list[Pulled]
         return [pulled]
     secret = Ticket.read(pulled.lease).secret
     return [
-        replace(pulled, lease=Ticket(secret, tuple(map(run_of, deliveries))).text(), deliveries=tuple(deliveries))
+        replace(pulled, lease=ticket_of(secret, deliveries).text(), deliveries=tuple(deliveries))
         for deliveries in gathered
     ]
 

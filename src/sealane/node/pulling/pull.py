@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from pyroaring import BitMap64
 
 from sealane.delivery.config import SubscriptionConfig
+from sealane.delivery.offsets import to_array
 from sealane.errors import InvalidArgument, ModeConflict, SealaneError
 from sealane.node.attachment import Attachment
 from sealane.node.consumers import Consumer, Revocation
@@ -103,7 +106,7 @@ class Pull:
     def _pulled(self, attachment: Attachment) -> Pulled:
         if not self._deliveries:
             return Pulled(None, ())
-        lease = Ticket(self._secret, tuple(map(run_of, self._deliveries))).text()
+        lease = ticket_of(self._secret, self._deliveries).text()
         deadline_us = min(delivery.deadline_us for delivery in self._deliveries)
         return Pulled(lease, tuple(self._deliveries), deadline_us, attachment)
 
@@ -118,10 +121,23 @@ def config_of(topic: Topic | None, subscription: str) -> SubscriptionConfig:
     return config
 
 
-def run_of(delivery: Delivery) -> LeasedRun:
-    """What a ticket says of it."""
-    partition, lease, offsets = leased(delivery)
-    return LeasedRun(partition, lease, offsets.min(), offsets.max())
+def ticket_of(secret: bytes, deliveries: Sequence[Delivery]) -> Ticket:
+    """A lease has a run for each part of it that lies together, so that nothing else is taken for a part of it. Where
+    that would be too many it has one: then an answer that is repeated may be refused, and no more.
+    """
+    runs = [run for delivery in deliveries for run in _runs(*leased(delivery))]
+    if len(runs) > LEASES_MAX:
+        all_of_it = [leased(delivery) for delivery in deliveries]
+        runs = [LeasedRun(partition, lease, it.min(), it.max()) for partition, lease, it in all_of_it]
+    return Ticket(secret, tuple(runs))
+
+
+def _runs(partition: int, lease: int, offsets: BitMap64) -> list[LeasedRun]:
+    if offsets.max() - offsets.min() + 1 == len(offsets):
+        return [LeasedRun(partition, lease, offsets.min(), offsets.max())]
+    values = to_array(offsets)
+    runs = np.split(values, np.flatnonzero(np.diff(values) != 1) + 1)
+    return [LeasedRun(partition, lease, int(run[0]), int(run[-1])) for run in runs]
 
 
 def leased(delivery: Delivery) -> tuple[int, int, BitMap64]:

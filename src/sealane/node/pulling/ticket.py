@@ -25,7 +25,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class LeasedRun(msgspec.Struct, frozen=True, array_like=True):
-    """One lease of a partition; everything in it is within [first, last]."""
+    """What lies together of one lease of a partition, or all of it: everything is within [first, last]."""
 
     partition: Number
     lease: Number

@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
-from sealane.doors.http.authenticating import DOOR, credentials_of
+from sealane.doors.authorization import credentials_of
+from sealane.doors.http.authenticating import DOOR
 from sealane.doors.http.connection import Upgrade
 from sealane.doors.http.deadlines import Deadline
 from sealane.doors.http.problems import Problem
