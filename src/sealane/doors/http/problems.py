@@ -36,7 +36,8 @@ class Problem(JSONResponse):
         **members: Any,
     ) -> None:
         title = HTTPStatus(status).phrase
-        document = {**members, "type": type, "title": title, "status": status, "detail": detail}
+        document = {"type": type, "title": title, "status": status, "detail": detail}
+        document |= {name: value for name, value in members.items() if name not in document}
         super().__init__(document, status_code=status, headers=dict(headers) if headers else None)
 
 
