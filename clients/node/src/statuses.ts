@@ -44,8 +44,8 @@ const NO_CONNECTION =
 const CERTIFICATE_REFUSED = /SSL.* alert (.*?):/s;
 const UNTRUSTED = /certificate|altnames|unable to (get|verify)/i;
 const PLAIN_TEXT = /wrong version number|packet length too long/;
-/** What grpc-js makes of a node that ends a connection in plain text for want of security. */
-const TLS_WANTED = /not secure enough/;
+/** What Node.js makes of an answer that is no HTTP/2: a node says so to plain text where it speaks TLS. */
+const TLS_WANTED = /Protocol error/;
 /** A stream that was cut off without a status: what stood behind it is gone. */
 const CUT_OFF = /RST_STREAM|Connection dropped|ECONNRESET|GOAWAY/;
 
@@ -70,9 +70,6 @@ function unnamed(failure: ServiceError, address: string): SealaneError {
   if (code === status.UNAVAILABLE || CUT_OFF.test(details)) {
     return unreached(details, address, { cause: failure });
   }
-  if (code === status.PERMISSION_DENIED && TLS_WANTED.test(details)) {
-    return new InvalidArgument(`insecure: the node at ${address} speaks TLS; leave it out`, { cause: failure });
-  }
   const kind = BY_STATUS[code];
   return kind === undefined
     ? new SealaneError(details, { code: status[code], cause: failure })
@@ -94,6 +91,9 @@ function unreached(details: string, address: string, options: { cause: unknown }
   if (UNTRUSTED.test(reason)) {
     const hint = "give the certificate of its authority as `ca` or in SEALANE_CA, and the name that its own is for";
     return new UntrustedNode(`the node at ${address} is not trusted: ${reason}; ${hint}`, options);
+  }
+  if (TLS_WANTED.test(reason)) {
+    return new InvalidArgument(`insecure: the node at ${address} speaks TLS; leave it out`, options);
   }
   return new Unavailable(`the node at ${address} cannot be reached: ${reason}`, options);
 }

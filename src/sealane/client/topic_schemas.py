@@ -69,7 +69,8 @@ class TopicSchemas:
 
     async def have_changed(self, topic: str) -> bool:
         """Ask again, since the node has refused something: whether another schema holds than was thought."""
-        before = self._known.pop(topic, (None, 0.0))[0]
+        before = self._known.get(topic, (None, 0.0))[0]
+        self._known[topic] = before, 0.0  # Its time is over.
         return await self.of(topic) is not before
 
     async def _look_up(self, topic: str, before: TopicSchema | None) -> tuple[TopicSchema | None, float]:

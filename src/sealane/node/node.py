@@ -151,6 +151,7 @@ class Node:
         """Stop serving, journal what waits, close the engines."""
         await self._retention.close()
         await self.staging.close()
+        await self.schemas.close()
         await self.certificates.close()
         await self._undertaker.close()
         await self.audit.close()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from sealane.errors import InvalidSchema
+from sealane.errors import InvalidSchema, Unavailable
 from sealane.node.schemas import compiling
-from sealane.node.schemas.compiling import compiled
-from sealane.schemas import open_schema
+from sealane.node.schemas.compiling import COMPILES_WAITING_MAX, Compiler, compiled
+from sealane.schemas import Definition, open_schema
 from sealane.schemas.limits import SCHEMA_BYTES_MAX
 
 SYNTAX = 'syntax = "proto3"; '
@@ -77,3 +78,24 @@ async def test_nothing_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(InvalidSchema):
         await compiled("message", None)
     assert os.listdir(tmp_path) == []
+
+
+async def test_texts_are_compiled_one_after_the_other_and_not_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most = 0, 0
+
+    async def slowly(text: str, message: str | None) -> Definition:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return Definition("protobuf", text)
+
+    monkeypatch.setattr(compiling, "compiled", slowly)
+    compiler = Compiler()
+    asked = [asyncio.create_task(compiler.compiled(str(number), None)) for number in range(COMPILES_WAITING_MAX + 1)]
+    *compiled_texts, refused = await asyncio.gather(*asked, return_exceptions=True)
+    assert most == 1
+    assert len(compiled_texts) == COMPILES_WAITING_MAX
+    assert isinstance(refused, Unavailable)
+    await compiler.compiled("again", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,3 +57,19 @@ async def test_a_topic_that_is_deleted_meanwhile_leaves_nothing_behind() -> None
             await asyncio.gather(register(lane, "orders", 1), lane.delete_topic("orders"), return_exceptions=True)
             await asyncio.gather(lane.delete_topic("orders"), return_exceptions=True)
             assert await lane.administer("schema.list") == []
+
+
+async def test_whoever_gives_up_leaves_no_half_of_a_change(tmp_path: Path) -> None:
+    async with sealane.embedded(tmp_path / "data") as lane:
+        await lane.create_topic("orders")
+        for number in range(20):
+            changing = asyncio.create_task(register(lane, "orders", number))
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            changing.cancel()
+            await asyncio.wait([changing])
+        known = await register(lane, "orders", 99)
+        listed = await lane.administer("schema.list", topic="orders")
+        assert [each["version"] for each in listed] == list(range(1, known["version"] + 1))
+    async with sealane.embedded(tmp_path / "data") as lane:
+        assert await lane.administer("schema.list", topic="orders") == listed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sealane.schemas import incompatibilities
-from sealane.schemas.json.containment import COMPARISONS_MAX
+from sealane.schemas.json.comparison import COMPARISONS_MAX
 from sealane.schemas.json.json_schema import JsonSchema
 
 INTEGER, NUMBER, STRING, NULL = ({"type": name} for name in ("integer", "number", "string", "null"))

@@ -25,6 +25,7 @@ STATUSES: tuple[tuple[type[SealaneError], int], ...] = (
     (errors.RateLimited, 429),
     (errors.QueueFull, 429),
     (errors.TooManyConnections, 429),
+    (errors.MissingExtra, 501),
     (errors.StorageFull, 507),
     (errors.StorageError, 503),
     (errors.DeadlineExceeded, 503),

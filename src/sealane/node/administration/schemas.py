@@ -14,7 +14,7 @@ from sealane.errors import InvalidArgument
 from sealane.message import split_topic
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.node.schemas.records import SchemaVersion, TopicSchemas
-from sealane.node.schemas.registry import Schemas, read
+from sealane.node.schemas.registry import Schemas
 from sealane.schemas import Definition, Format, Mode
 from sealane.security.principals import Action
 
@@ -79,7 +79,7 @@ async def _register(session: Session, asked: RegisterSchema, progress: Progress)
 
 
 async def _registered(session: Session, name: str, asked: RegisterSchema) -> tuple[TopicSchemas, SchemaVersion]:
-    wanted = await read(asked.definition)  # First: nothing is made for what is no schema.
+    wanted = await _schemas(session).read(asked.definition)  # First: nothing is made for what is no schema.
     with session.noting_new(name):
         topic = await session.node.ensure_topic(name)
     return await _schemas(session).register(

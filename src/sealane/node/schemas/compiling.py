@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sealane.errors import InvalidSchema, MissingExtra
+from sealane.errors import InvalidSchema, MissingExtra, Unavailable
 from sealane.schemas import Definition
 from sealane.schemas.limits import check_size
 from sealane.schemas.protobuf.protobuf_schema import COMPILED_BYTES_MAX
@@ -22,6 +22,8 @@ COMPILE_SECONDS_MAX = 10.0
 """Compiling a schema of the largest size takes a fifth of a second; a machine that is busy may take longer."""
 COMPILE_MEMORY_BYTES_MAX = 512 << 20
 """Address space of the compiler: ten times what it takes."""
+COMPILES_WAITING_MAX = 16
+"""Texts that wait for their turn: one is compiled at a time."""
 _DIAGNOSTIC_BYTES = 2_000
 _IMPORTS = "google/protobuf/"
 _SOURCE, _COMPILED = "schema.proto", "schema.pb"
@@ -37,6 +39,25 @@ for limit, most in (("AS", memory), ("CPU", seconds), ("FSIZE", size), ("CORE", 
 from grpc_tools import protoc
 sys.exit(protoc.main(["protoc", *sys.argv[4:]]))
 """
+
+
+class Compiler:
+    """Compiles one text after the other, however many ask for it."""
+
+    def __init__(self) -> None:
+        self._alone = asyncio.Lock()
+        self._waiting = 0
+
+    async def compiled(self, text: str, message: str | None) -> Definition:
+        """As `compiled`. Raises `Unavailable` if too many are waiting."""
+        if self._waiting >= COMPILES_WAITING_MAX:
+            raise Unavailable(f"{self._waiting} Protobuf schemas are waiting to be compiled: try again in a moment")
+        self._waiting += 1
+        try:
+            async with self._alone:
+                return await compiled(text, message)
+        finally:
+            self._waiting -= 1
 
 
 async def compiled(text: str, message: str | None) -> Definition:

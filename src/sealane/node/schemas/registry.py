@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Coroutine, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from sealane.errors import IncompatibleSchema, InvalidArgument, SchemaNotFound
 from sealane.log import get_log
 from sealane.node.schemas.checking import TopicCheck
-from sealane.node.schemas.compiling import compiled
+from sealane.node.schemas.compiling import Compiler
 from sealane.node.schemas.records import LastId, SchemaVersion, TopicSchemas
 from sealane.node.topics import Topic
 from sealane.schemas import Definition, Mode, Schema, incompatibilities, open_schema
@@ -20,6 +20,8 @@ from sealane.schemas.protobuf.protobuf_schema import ProtobufSchema
 from sealane.security.records import Vault
 
 log = get_log("sealane.node")
+
+T = TypeVar("T")
 
 VERSIONS_MAX = 100
 """Versions of one topic: two a week for a year. Those that nothing refers to any more can be removed."""
@@ -48,6 +50,8 @@ class Schemas:
         self._clock = vault.clock
         self._topics = topics
         self._changing = asyncio.Lock()
+        self._compiler = Compiler()
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     async def load(self) -> None:
         """Read what the engine keeps; topics are checked from here on."""
@@ -56,6 +60,11 @@ class Schemas:
         await self.forget_orphans()
         for name, schemas in self._records:
             self._topics[name].schema = TopicCheck(name, schemas)
+
+    async def close(self) -> None:
+        """Wait for changes that are under way."""
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
 
     async def forget_orphans(self) -> None:
         """Called when a topic was deleted: its schemas go too."""
@@ -100,12 +109,20 @@ class Schemas:
                 return name
         raise SchemaNotFound(f"with id {id}", "it was never given, or its schema was removed")
 
+    async def read(self, definition: Definition) -> Readied:
+        """The schema that is defined, found to be one. Raises `InvalidSchema`, `MissingExtra`."""
+        if definition.format == "protobuf":
+            definition = await self._compiler.compiled(definition.text, definition.message)
+        schema = open_schema(definition)
+        message = schema.message if isinstance(schema, ProtobufSchema) else None
+        return Readied(msgspec.structs.replace(definition, message=message), schema)
+
     async def problems(self, topic: str, definition: Definition, mode: Mode | None) -> tuple[list[str], int | None]:
         """Why a schema could not be registered as the next version, and which version it already is.
 
         Raises `InvalidSchema` if it is none.
         """
-        schema = (await read(definition)).schema
+        schema = (await self.read(definition)).schema
         schemas = self.find(topic)
         if schemas is None:
             return [], None
@@ -129,6 +146,11 @@ class Schemas:
 
         Raises `IncompatibleSchema` if it may not follow the latest.
         """
+        return await self._whole(self._register(topic, wanted, by, compatibility, validate))
+
+    async def _register(
+        self, topic: Topic, wanted: Readied, by: str, compatibility: Mode | None, validate: bool | None
+    ) -> tuple[TopicSchemas, SchemaVersion]:
         definition, schema = wanted
         async with self._changing:
             topic.check()
@@ -155,6 +177,9 @@ class Schemas:
 
     async def configure(self, topic: Topic, compatibility: Mode | None, validate: bool | None) -> TopicSchemas:
         """Change what holds for the next versions, and whether payloads are checked; None leaves it as it is."""
+        return await self._whole(self._configure(topic, compatibility, validate))
+
+    async def _configure(self, topic: Topic, compatibility: Mode | None, validate: bool | None) -> TopicSchemas:
         async with self._changing:
             topic.check()
             schemas = self.get(topic.full_name)
@@ -169,6 +194,9 @@ class Schemas:
 
     async def remove(self, topic: Topic, version: int | None) -> list[SchemaVersion]:
         """Give up one version, or all of them; of a topic without any, nothing is checked. Returns what is gone."""
+        return await self._whole(self._remove(topic, version))
+
+    async def _remove(self, topic: Topic, version: int | None) -> list[SchemaVersion]:
         async with self._changing:
             topic.check()
             schemas = self.get(topic.full_name)
@@ -181,6 +209,17 @@ class Schemas:
                 topic.schema = None
             log.info("schemas were removed", topic=topic.full_name, count=len(gone))
             return gone
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish what was begun, even if the caller gives up: what is known must be what is kept."""
+        task = asyncio.get_running_loop().create_task(work, name="change schemas")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_unheard)
+            raise
 
     async def _save(self, topic: Topic, schemas: TopicSchemas) -> None:
         await self._records.put(topic.full_name, schemas)
@@ -206,13 +245,11 @@ class Schemas:
             raise InvalidArgument("topic", problem)
 
 
-async def read(definition: Definition) -> Readied:
-    """The schema that is defined, found to be one. Raises `InvalidSchema`, `MissingExtra`."""
-    if definition.format == "protobuf":
-        definition = await compiled(definition.text, definition.message)
-    schema = open_schema(definition)
-    message = schema.message if isinstance(schema, ProtobufSchema) else None
-    return Readied(msgspec.structs.replace(definition, message=message), schema)
+def _unheard(work: asyncio.Task[Any]) -> None:
+    """The end of a change whose caller has gone: what went wrong with it is not to be lost."""
+    error = None if work.cancelled() else work.exception()
+    if error is not None:
+        log.warning("a change to a schema failed after its caller had gone", reason=str(error))
 
 
 def _digest(schema: Schema) -> bytes:

@@ -15,6 +15,8 @@ FIELDS_MAX = 2_000
 TYPES_NESTED_MAX = 32
 """Types within types."""
 
+_SHOWN_CHARACTERS = 80
+
 Steps = tuple[Step, ...]
 
 
@@ -30,7 +32,7 @@ def check_fields(fields: Iterable[pa.Field]) -> None:
         if nested > TYPES_NESTED_MAX:
             raise refused(f"types are within types more than {TYPES_NESTED_MAX} deep")
         if not _is_plain(field.type):
-            raise refused(f"the field {field.name!r} is of type {field.type}, which is not taken; use a plain type")
+            raise refused(f"{field.name[:80]!r} is of type {_named(field.type)}, which is not taken; use a plain type")
         waiting += [(each, nested + 1) for each in _within(field.type)]
 
 
@@ -43,7 +45,7 @@ def unread(read: pa.Field, written: pa.Field, steps: Steps) -> Iterator[Problem]
     elif read.type.id == written.type.id and (inner := _item_fields(read.type, written.type)) is not None:
         yield from unread(*inner, (*steps, ANY))
     elif read.type != written.type:
-        yield Problem(path_of(steps), f"it must be {read.type}, and is {written.type}")
+        yield Problem(path_of(steps), f"it must be {_named(read.type)}, and is {_named(written.type)}")
 
 
 def all_unread(read: list[pa.Field], written: list[pa.Field], steps: Steps) -> Iterator[Problem]:
@@ -56,7 +58,7 @@ def all_unread(read: list[pa.Field], written: list[pa.Field], steps: Steps) -> I
     for each in read:
         place = (*steps, each.name)
         if each.name not in by_name:
-            yield Problem(path_of(place), f"it is missing; it must be {each.type}")
+            yield Problem(path_of(place), f"it is missing; it must be {_named(each.type)}")
         elif each.name in twice:
             yield Problem(path_of(place), "it is there more than once")
         else:
@@ -65,6 +67,12 @@ def all_unread(read: list[pa.Field], written: list[pa.Field], steps: Steps) -> I
 
 def refused(problem: str) -> InvalidSchema:
     return InvalidSchema("arrow", problem)
+
+
+def _named(type: pa.DataType) -> str:
+    """A type for people; one that is long, as strangers may send it, is cut."""
+    text = str(type)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
 def _is_plain(type: pa.DataType) -> bool:

@@ -94,7 +94,4 @@ def _known_to_avro(text: str) -> Any:
             warnings.simplefilter("ignore")  # Of logical types that it does not know: those are ignored.
             return schemas.parse(text)
     except (AvroException, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise refused(f"it is no Avro schema: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}") from None
-
-
-_SHOWN_CHARACTERS = 300
+        raise refused(f"it is no Avro schema: {' '.join(str(error).split())}") from None

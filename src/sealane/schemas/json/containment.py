@@ -6,15 +6,16 @@ cannot be shown by these rules is refused, even where it is true; docs/schemas.m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from sealane.errors import InvalidSchema
+from sealane.schemas.json.comparison import COMPARISONS_MAX, Problems, Steps, TooMany
 from sealane.schemas.json.compiling import alone
-from sealane.schemas.json.document import DRAFT_2020_12, Document
+from sealane.schemas.json.document import Document
 from sealane.schemas.json.keywords import CONSTRAINTS
+from sealane.schemas.json.part_rules import PartRules
 from sealane.schemas.json.simple_rules import (
     Said,
     enumerated,
@@ -24,14 +25,8 @@ from sealane.schemas.json.simple_rules import (
     named_kinds,
     same_value,
 )
-from sealane.schemas.paths import ANY, Step, path_of
+from sealane.schemas.paths import path_of
 from sealane.schemas.schema import Problem
-
-COMPARISONS_MAX = 5_000
-"""Pairs of schemas that are compared for one answer, so that no schema keeps a node busy."""
-
-Steps = tuple[Step, ...]
-Problems = list[Problem]
 
 _SIMPLE = frozenset(
     {
@@ -50,29 +45,13 @@ _GROUPS = {
 """Keywords that are compared as a whole, with those that they mean something together with."""
 
 
-_OWN = CONSTRAINTS - {"$ref", "allOf"}
-"""What is left of a schema when its references and `allOf` are followed."""
-_TEXT = {"type": "string"}
-
-
-class _TooMany(Exception):
-    pass
-
-
-class Containment:
+class Containment(PartRules):
     """Of one schema in another, once."""
 
     def __init__(self, reader: Document, written: Document) -> None:
-        self._reader = reader
-        self._written = written
-        self._left = COMPARISONS_MAX
+        super().__init__(reader, written)
         self._assumed: dict[tuple[int, frozenset[int]], int] = {}
         """Pairs that are being compared, by how deep in a document they were met: further down they may be assumed."""
-        self._made: dict[tuple[int, Any], dict[str, Any]] = {}
-        """Schemas that no document has, by what they were made of: the same again is the same object, and no other one
-        gets its place in memory."""
-        root = reader.root
-        self._draft = root.get("$schema", DRAFT_2020_12) if isinstance(root, dict) else DRAFT_2020_12
         self._rules: dict[str, Callable[[dict[str, Any], Said, Steps], Problems]] = {
             "type": self._type,
             "enum": self._enum,
@@ -98,16 +77,13 @@ class Containment:
             return [Problem("$", "its draft ($schema) is another one, by which the same keywords mean other things")]
         try:
             return self._compare(self._reader.root, self._together([self._written.root]), ())
-        except (_TooMany, RecursionError):
+        except (TooMany, RecursionError):
             return [Problem("$", f"comparing takes more than {COMPARISONS_MAX:,} steps; make the schema simpler")]
 
     # --- schemas as a whole -------------------------------------------------------------------------------------------
 
     def _compare(self, reader: Any, said: Said | None, steps: Steps) -> Problems:
-        """Why what is said of the values at a place does not imply the schema that reads them."""
-        self._left -= 1
-        if self._left < 0:
-            raise _TooMany
+        self._spend()
         if said is None or reader is True or reader == {}:
             return []
         if reader is False:
@@ -180,9 +156,7 @@ class Containment:
         apart: frozenset[tuple[int, str]],
     ) -> bool:
         for branch in branches:
-            self._left -= 1
-            if self._left < 0:
-                raise _TooMany
+            self._spend()
             also = self._together([*rest, branch])
             if also is not None and self._keyword(keyword, reader, also, steps, apart):
                 return False
@@ -211,47 +185,6 @@ class Containment:
         shown = msgspec.json.encode(value).decode()
         text = f"`{keyword}` {shown if len(shown) <= 60 else ''}".rstrip()
         return [Problem(path_of(steps), f"{text} does not follow from what is to be read")]
-
-    def _together(self, schemas: Iterable[Any]) -> list[dict[str, Any]] | None:
-        """What these say together, references and `allOf` followed; None if nothing can fit them."""
-        found: list[dict[str, Any]] = []
-        waiting, followed = list(schemas), set()
-        while waiting:
-            schema = waiting.pop(0)
-            if schema is False:
-                return None
-            if schema is True or id(schema) in followed:
-                continue
-            followed.add(id(schema))
-            if "$ref" in schema:
-                waiting.append(self._written.at(schema["$ref"]))
-                if self._written.ignores_beside_reference:
-                    continue
-            if _OWN & schema.keys():
-                found.append(schema)
-            waiting += schema.get("allOf", ())
-        return found
-
-    def _same(self, reader: Any, written: Any, followed: frozenset[str] = frozenset()) -> bool:
-        """Whether two schemas are written the same, and so is all that they refer to."""
-        if reader is None or written is None:
-            return reader is written
-        if not same_value(reader, written):
-            return False
-        for reference in _references(reader):
-            if reference in followed:
-                continue
-            self._left -= 1
-            if self._left < 0:
-                raise _TooMany
-            followed |= {reference}
-            try:
-                targets = self._reader.at(reference), self._written.at(reference)
-            except InvalidSchema:
-                return False  # It is among values, and no reference.
-            if not self._same(*targets, followed):
-                return False
-        return True
 
     # --- any value ----------------------------------------------------------------------------------------------------
 
@@ -305,122 +238,9 @@ class Containment:
         for branch in branches:
             while isinstance(branch, dict) and "$ref" in branch and (is_alone or len(branch) == 1):
                 branch = self._reader.at(branch["$ref"])
-                self._left -= 1
-                if self._left < 0:
-                    raise _TooMany
+                self._spend()
             kinds = kinds_of([branch] if isinstance(branch, dict) else [])
             if kinds & seen:
                 return False
             seen |= kinds
         return True
-
-    # --- objects ------------------------------------------------------------------------------------------------------
-
-    def _required(self, reader: dict[str, Any], said: Said, steps: Steps) -> Problems:
-        known = {name for schema in said for name in schema.get("required", ())}
-        return [
-            Problem(path_of((*steps, name)), "it is required, and may be missing in what is to be read")
-            for name in reader["required"]
-            if name not in known
-        ]
-
-    def _properties(self, reader: dict[str, Any], said: Said, steps: Steps) -> Problems:
-        found: Problems = []
-        for name, schema in reader["properties"].items():
-            known = self._of_field(said, name, ())
-            problems = self._compare(schema, known, (*steps, name))
-            if problems and known == []:
-                text = (
-                    "what is to be read may have anything there, since its schema lets fields be that it does not name"
-                )
-                problems = [Problem(path_of((*steps, name)), text)]
-            found += problems
-        return found
-
-    def _of_field(self, said: Said, name: str | None, passed_over: Iterable[str]) -> list[dict[str, Any]] | None:
-        """What is said of the values of a field, or of those fields that nothing names (None).
-
-        `passed_over` are patterns that its name is known not to match.
-        """
-        found: list[Any] = []
-        for schema in said:
-            patterns, others = schema.get("patternProperties", {}), schema.get("additionalProperties", True)
-            if name is not None:
-                named = [schema["properties"][name]] if name in schema.get("properties", {}) else []
-                named += [each for pattern, each in patterns.items() if self._matches(pattern, name)]
-                found += named or [others]
-                continue
-            possible = [each for pattern, each in patterns.items() if pattern not in passed_over]
-            if possible:
-                # Such a name matches a pattern, or else is one of the others.
-                made_of = (id(schema), frozenset(passed_over))
-                others = self._made.setdefault(made_of, {"anyOf": [*possible, others]})
-            found.append(others)
-        return self._together(found)
-
-    def _matches(self, pattern: str, name: str) -> bool:
-        matches: bool = alone("pattern", msgspec.json.encode(pattern), self._draft).is_valid(name)
-        return matches
-
-    def _pattern_properties(self, reader: dict[str, Any], said: Said, steps: Steps) -> Problems:
-        found: Problems = []
-        for pattern, schema in reader["patternProperties"].items():
-            same = [each["patternProperties"][pattern] for each in said if pattern in each.get("patternProperties", {})]
-            if same:
-                found += self._compare(schema, self._together(same), (*steps, ANY))
-                continue
-            names = {name for each in said for name in each.get("properties", {})}
-            for name in sorted(names):
-                if self._matches(pattern, name):
-                    found += self._compare(schema, self._of_field(said, name, ()), (*steps, name))
-            found += self._compare(schema, self._of_field(said, None, ()), (*steps, ANY))
-        return found
-
-    def _additional_properties(self, reader: dict[str, Any], said: Said, steps: Steps) -> Problems:
-        schema, patterns = reader["additionalProperties"], reader.get("patternProperties", {})
-        names = {name for each in said for name in each.get("properties", {})} - reader.get("properties", {}).keys()
-        found: Problems = []
-        for name in sorted(names):
-            if not any(self._matches(pattern, name) for pattern in patterns):
-                found += self._compare(schema, self._of_field(said, name, patterns), (*steps, name))
-        return found + self._compare(schema, self._of_field(said, None, patterns), (*steps, ANY))
-
-    def _property_names(self, reader: dict[str, Any], said: Said, steps: Steps) -> Problems:
-        known = self._together(each["propertyNames"] for each in said if "propertyNames" in each)
-        if known is not None:
-            known.append(_TEXT)
-        return self._compare(reader["propertyNames"], known, (*steps, ANY))
-
-    # --- lists --------------------------------------------------------------------------------------------------------
-
-    def _items(self, reader: dict[str, Any], said: Said, steps: Steps) -> Problems:
-        first, rest = _list_parts(reader, self._reader.draft)
-        known = [_list_parts(each, self._written.draft) for each in said]
-        found: Problems = []
-        places = max([len(first), *(len(each) for each, _ in known)])
-        for place in range(places):
-            schema = first[place] if place < len(first) else rest
-            there = self._together(each[place] if place < len(each) else others for each, others in known)
-            found += self._compare(schema, there, (*steps, place))
-        return found + self._compare(rest, self._together(others for _, others in known), (*steps, ANY))
-
-
-def _list_parts(schema: dict[str, Any], draft: int) -> tuple[list[Any], Any]:
-    """What is said of the first items, one by one, and of all others."""
-    if draft >= 2020:
-        return schema.get("prefixItems", []), schema.get("items", True)
-    items = schema.get("items", True)
-    return (items, schema.get("additionalItems", True)) if isinstance(items, list) else ([], items)
-
-
-def _references(schema: Any) -> Iterable[str]:
-    """All references that are written in a schema, or in several."""
-    waiting = [schema]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            waiting += each
-        elif isinstance(each, dict):
-            if isinstance(each.get("$ref"), str):
-                yield each["$ref"]
-            waiting += each.values()

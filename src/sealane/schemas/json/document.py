@@ -15,7 +15,7 @@ import msgspec
 from sealane.errors import InvalidSchema
 from sealane.schemas.json.depth import depth
 from sealane.schemas.json.keywords import Pointer, definitions_within, schemas_within
-from sealane.schemas.limits import SCHEMA_NESTING_MAX
+from sealane.schemas.limits import SCHEMA_NESTING_MAX, shortened
 
 PATTERNS_MAX = 100
 """Regular expressions of one schema, in `pattern` and `patternProperties`: each is held in memory."""
@@ -142,7 +142,8 @@ def written(pointer: Pointer) -> str:
 
 
 def refused(problem: str) -> InvalidSchema:
-    return InvalidSchema("json", problem)
+    """The error, with as much of the text as people read: what is repeated of the schema may be long."""
+    return InvalidSchema("json", shortened(problem))
 
 
 def _parsed(text: str) -> Any:

@@ -54,7 +54,7 @@ class ProtobufSchema:
                 return self._first_wrong(index, payload) or Misfit(index, "$", f"it is no message {self.message}")
             if not message.IsInitialized():
                 missing = message.FindInitializationErrors()
-                return Misfit(index, f"$.{missing[0]}"[:PATH_CHARS_MAX], "it is required, and missing")
+                return Misfit(index, _written(missing[0]), "it is required, and missing")
             whole = message.ByteSize()
             message.DiscardUnknownFields()
             if message.ByteSize() != whole:
@@ -74,3 +74,9 @@ class ProtobufSchema:
         except Wrong as wrong:
             return Misfit(index, path_of(wrong.steps), wrong.problem)
         return None
+
+
+def _written(place: str) -> str:
+    """The runtime's name of a place, which has keys of maps in it as they are."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in place[:PATH_CHARS_MAX])
+    return f"$.{plain}"[:PATH_CHARS_MAX]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sealane.errors import InvalidSchema
+from sealane.schemas.limits import shortened
 
 # As descriptor.proto numbers them.
 GROUP, MESSAGE, ENUM, STRING, BYTES = 10, 11, 14, 9, 12
@@ -99,7 +100,7 @@ def shapes_of(files: Iterable[Any]) -> Shapes:
 
 
 def refused(problem: str) -> InvalidSchema:
-    return InvalidSchema("protobuf", problem)
+    return InvalidSchema("protobuf", shortened(problem))
 
 
 def _add_enums(shapes: Shapes, enums: Iterable[Any], around: str, syntax: str) -> None:

@@ -21,6 +21,7 @@ _PROBLEMS = {
     415: "The body is of a kind that is not known.",
     422: "What was sent breaks a rule; nothing was done.",
     429: "A quota or a queue is full; come back after `Retry-After` seconds.",
+    501: "The node is without a library that this needs.",
     503: "The node does not serve at the moment.",
     507: "The disk is full.",
 }

@@ -101,7 +101,7 @@ async def list_versions(request: Request, domain: shapes.PathName, topic: shapes
 @routes.post(
     "/{topic}",
     summary="Register a schema",
-    responses=describing.answers(200, SchemaShape, also=(409, 413))
+    responses=describing.answers(200, SchemaShape, also=(409, 413, 501))
     | {201: {"description": "Registered.", "model": SchemaShape}},
 )
 async def register(

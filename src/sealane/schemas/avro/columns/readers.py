@@ -12,6 +12,7 @@ from sealane.schemas.avro.columns.blocks import Array, Map
 from sealane.schemas.avro.columns.nesting import Nullable, Record
 from sealane.schemas.avro.columns.scalars import BY_LOGICAL_TYPE, BY_NAME, Enum, Fixed, Reader
 from sealane.schemas.avro.names import full_name
+from sealane.schemas.limits import shortened
 
 NESTING_MAX = 32
 """Types within types of one schema whose values become columns: more than anybody writes, and far from what recursion
@@ -22,7 +23,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def refused(problem: str) -> InvalidSchema:
-    return InvalidSchema("avro", problem)
+    return InvalidSchema("avro", shortened(problem))
 
 
 def parsed(text: str) -> Any:
