@@ -59,5 +59,5 @@ build: setup ## wheel and source distribution, in dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null && ls dist
 
 clean: ## remove everything that was made here, .venv too
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv build dist clients/node/node_modules clients/node/dist clients/node/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,8 +12,13 @@ from hypothesis import HealthCheck, settings
 # Suites and oracles assert on behalf of the tests that import them; a failure should show the values there too.
 pytest.register_assert_rewrite("tests.contract", "tests.simulation")
 
-LONGEST = ("tests/spark/killing", "tests/spark/clusters", "tests/integration/bench/test_spark_works")
-"""Each of their tests starts Spark, some of them many times."""
+LONGEST = (
+    "tests/spark/killing",
+    "tests/spark/clusters",
+    "tests/clients",
+    "tests/integration/bench/test_spark_works",
+)
+"""Most of their tests start Spark, some of them many times; those of other clients have suites of their own."""
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
