@@ -17,8 +17,6 @@ TYPE_PREFIX = "urn:sealane:"
 
 
 class HttpSpeaker:
-    abilities = frozenset({"transactions"})
-
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
 

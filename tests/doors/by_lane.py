@@ -24,8 +24,6 @@ def refusals() -> Iterator[None]:
 
 
 class LaneSpeaker:
-    abilities = frozenset({"modes", "broadcast", "transactions"})
-
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 

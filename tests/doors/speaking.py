@@ -8,9 +8,6 @@ from typing import Any, Protocol
 
 from sealane.delivery.config import Mode
 
-Ability = str
-"""What not every protocol can express: `modes`, `broadcast`, `transactions`, `subscriptions`."""
-
 
 @dataclass(frozen=True)
 class Given:
@@ -49,8 +46,6 @@ class Refused(Exception):
 
 class Speaker(Protocol):
     """A client of one door. Whatever is refused raises `Refused`."""
-
-    abilities: frozenset[Ability]
 
     async def publish(self, topic: str, *messages: Given) -> list[str]:
         """Their ids, once they are durable."""

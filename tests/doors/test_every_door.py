@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sealane
-from sealane.delivery.config import SubscriptionConfig
+from sealane.delivery.config import Mode, SubscriptionConfig
 from sealane.node.session import Session
 from sealane.security.grants.grants import Grant
 from sealane.security.principals import ADMIN, Principal
@@ -35,6 +35,11 @@ DOORS: dict[str, Door] = {
     "grpc": by_grpc,
     "grpc-arrow": by_grpc_arrow,
 }
+ABILITIES: dict[str, set[str]] = {
+    "broadcast": {"in-process", "native", "websocket", "websocket-msgpack"},
+    "transactions": {"in-process", "native", "http"},
+}
+"""What not every protocol can express, by the doors that can."""
 FULL = Given(b"\x00\xff payload", b"\xfekey", {"region": "eu", "Größe": "ß"}, 7, 600.0)
 ONCE_MORE = sealane.Retry("fixed", 0.0, attempts_max=2)
 DEADLINE_SECONDS = 30.0
@@ -44,7 +49,7 @@ every_door = pytest.mark.parametrize("door", DOORS)
 
 
 def those_with(ability: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("door", [name for name in DOORS if ability in ABILITIES[name]])
+    return pytest.mark.parametrize("door", [name for name in DOORS if name in ABILITIES[ability]])
 
 
 @pytest.fixture
@@ -190,17 +195,31 @@ async def test_each_subscription_gets_every_message(doors: ManyDoors, door: str)
             assert [each.payload for each in await speaker.take("t", subscription, 1)] == [b"a"]
 
 
-# --- transactions ---------------------------------------------------------------------------------------------------
+@every_door
+@pytest.mark.parametrize("mode", ["queue", "exclusive", "key-shared"])
+async def test_a_subscription_is_consumed_in_whatever_mode_it_has(doors: ManyDoors, door: str, mode: Mode) -> None:
+    config = SubscriptionConfig(mode=mode)
+    await Session(doors.node, ADMIN).subscribe("t", "s", config, "earliest")
+    async with DOORS[door](doors) as speaker:
+        await speaker.publish("t", *(Given(str(number).encode(), key=b"k") for number in range(4)))
+        seen = []
+        for _ in range(2):  # Of one key nothing comes to somebody else before this is settled.
+            taken = await speaker.take("t", "s", 2, mode=mode)
+            await speaker.ack("t", "s", taken)
+            seen += [int(each.payload) for each in taken]
+        assert seen == [0, 1, 2, 3]
+    await all_settled(doors.admin, "t", "s")
 
-ABILITIES = {
-    "in-process": {"transactions"},
-    "native": {"transactions"},
-    "http": {"transactions"},
-    "websocket": set[str](),
-    "websocket-msgpack": set[str](),
-    "grpc": set[str](),
-    "grpc-arrow": set[str](),
-}
+
+@those_with("broadcast")
+async def test_a_broadcast_reaches_everyone_who_listens(doors: ManyDoors, door: str) -> None:
+    async with DOORS[door](doors) as one, DOORS[door](doors) as other:
+        await one.publish("t", Given(b"a"), Given(b"b"))
+        for speaker in (one, other):
+            assert [each.payload for each in await speaker.take("t", "s", 2, mode="broadcast")] == [b"a", b"b"]
+
+
+# --- transactions ---------------------------------------------------------------------------------------------------
 
 
 @those_with("transactions")
