@@ -253,7 +253,7 @@ def _administering(name: str, given: dict[str, Any]) -> Asking:
     return asked
 
 
-_NO_LEASE = Ticket(bytes(SECRET_BYTES), ()).text()
+NO_LEASE = Ticket(bytes(SECRET_BYTES), ()).text()
 
 
 async def _follow(session: Session, domain: str) -> None:
@@ -270,5 +270,5 @@ PULLING: dict[str, PullingRow] = {
         lambda session, domain: session.subscribe(f"{domain}/t", "pulling", SubscriptionConfig(), "earliest"),
     ),
     "follow": PullingRow(needs("consume"), _follow),
-    "held": PullingRow(needs("consume"), lambda session, domain: session.held(f"{domain}/t", "pulling", _NO_LEASE)),
+    "held": PullingRow(needs("consume"), lambda session, domain: session.held(f"{domain}/t", "pulling", NO_LEASE)),
 }

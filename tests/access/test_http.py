@@ -12,14 +12,12 @@ from sealane.doors.http.app import make_api
 from sealane.doors.http.watching import Watched
 from sealane.node import NodeSettings
 from sealane.security.settings import AuditSettings, SecuritySettings
-from tests.access.commands import _NO_LEASE, COMMANDS, PULLING, Rule, administration
+from tests.access.commands import COMMANDS, NO_LEASE, PULLING, Rule, administration
 from tests.access.doors import Guests
 from tests.access.people import FOREIGN, OWN, PEOPLE
 from tests.access.test_matrix import arrange
 from tests.http_node import HttpNode, http_node
 
-TOPIC = "/topics/t"
-LEASE = f"{TOPIC}/subscriptions/pulling/leases/{_NO_LEASE}"
 REFUSED = (401, 403)
 EMPTY: tuple[dict[str, list[str]], ...] = ({"topics": []}, {"exchanges": []})
 """Of what someone may not see, nothing is told: that is a refusal too."""
@@ -52,7 +50,7 @@ ASKED = [
             f"/topics/{{topic}}/subscriptions/{{subscription}}/leases/{{lease}}/{how}",
             said,
             subscription="pulling",
-            lease=_NO_LEASE,
+            lease=NO_LEASE,
         )
         for how, said in (("ack", {}), ("nack", {}), ("extend", {"seconds": 1}))
     ),

@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from sealane.spark.chatter import without_chatter
 from sealane.spark.registering import LOCAL_MASTER, WORKER_PYTHON, register
 
 Setting = str | int | float | bool
@@ -45,8 +46,6 @@ logger.executor.level = off
 logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 """
-START_CHATTER = b"WARNING: Using incubator modules"
-"""Java says it before any setting of its logs is read."""
 
 
 def session(name: str = "sealane", *, master: str = "local[*]", quiet: bool = True, **config: Setting) -> SparkSession:
@@ -125,8 +124,7 @@ def _file_of(text: str) -> Iterator[Path]:
 
 
 def _pass_on(said: IO[bytes]) -> None:
-    """What Java says on its standard error goes to ours, less what it says at each start."""
+    """What Java and its Python workers say on their standard error goes to ours, less what they say each time."""
     with said:
-        for line in said:
-            if not line.startswith(START_CHATTER):
-                os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, line)
+        for line in without_chatter(said):
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, line)

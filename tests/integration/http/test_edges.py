@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
+from sealane.doors.http.api import shapes
 from sealane.doors.http.hosts import is_loopback
+from sealane.doors.http.message_shape import GivenMessage
 from tests.http_node import HttpNode
 
 
@@ -59,6 +62,10 @@ async def test_the_page_of_documentation_has_every_operation_and_loads_nothing(n
         assert path in page.text
     assert "<script" not in page.text
     assert "src=" not in page.text
+
+
+def test_a_message_is_described_as_it_is_read() -> None:
+    assert list(shapes.GivenMessage.model_fields) == [field.name for field in msgspec.structs.fields(GivenMessage)]
 
 
 async def test_every_reference_of_the_openapi_document_leads_somewhere(node: HttpNode) -> None:

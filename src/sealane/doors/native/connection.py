@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from sealane.doors.intake import Intake
 from sealane.doors.native.attached import AttachedConsumers
 from sealane.doors.native.commands import COMMANDS
 from sealane.doors.native.consumers import NativeConsumer
-from sealane.doors.native.intake import Intake
 from sealane.doors.native.requests import Requests
 from sealane.doors.native.signatures import signatures_of
 from sealane.errors import (

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from sealane.doors.intake import Budget
 from sealane.doors.listening import BACKLOG, address_of, listen
 from sealane.doors.native.connection import NativeConnection
 from sealane.doors.native.consumers import NativeConsumer
-from sealane.doors.native.intake import Budget
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.doors.tls import NodeTls
 from sealane.doors.tls_porch import TlsPorch

@@ -7,9 +7,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sealane.doors.intake import REQUEST_BYTES, Intake
 from sealane.doors.native.commands import COMMANDS, CUT_SHORT, FINISHING, LARGE
 from sealane.doors.native.consumers import NativeConsumer
-from sealane.doors.native.intake import REQUEST_BYTES, Intake
 from sealane.doors.native.outgoing import placed_shares
 from sealane.doors.native.refusals import Refusals
 from sealane.errors import Closed, SealaneError, Unavailable

@@ -21,7 +21,7 @@ from sealane.doors.http.websocket.framing import NOT_READABLE, Framing, Whole
 from sealane.doors.http.websocket.messages import Hello
 from sealane.doors.http.websocket.opening import Opening, OpeningRefused, read_opening, refusal
 from sealane.doors.http.websocket.problem_documents import problem_document, problem_with
-from sealane.doors.native.intake import Intake
+from sealane.doors.intake import Intake
 from sealane.errors import InvalidMessage, SealaneError, Unauthenticated
 from sealane.node.entrances import Entrance
 from sealane.security.introductions import Introduction

@@ -28,7 +28,7 @@ from sealane.doors.http.websocket.messages import (
     Unsubscribe,
 )
 from sealane.doors.http.websocket.problem_documents import problem_document
-from sealane.doors.native.intake import REQUEST_BYTES, Intake
+from sealane.doors.intake import REQUEST_BYTES, Intake
 from sealane.errors import Closed, InvalidArgument, InvalidMessage, SealaneError, Unavailable
 from sealane.node.following.position import Position
 from sealane.node.outgoing import Outgoing

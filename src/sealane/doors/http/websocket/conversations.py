@@ -9,7 +9,7 @@ from typing import Any
 from sealane.doors.http.connection import Upgrade
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.websocket.connection import GOING_AWAY, WebSocketConnection
-from sealane.doors.native.intake import Budget
+from sealane.doors.intake import Budget
 from sealane.node.gate import Gate
 
 SWEEP_SECONDS = 1.0
