@@ -33,12 +33,12 @@ def replace_file(path: Path, data: bytes, mode: int) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    sync(path.parent)  # The new name is durable too.
 
 
-def _sync_directory(directory: Path) -> None:
-    """The new name is durable too."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync(path: Path) -> None:
+    """Return when what is in a file, or the names in a directory, is durable, whoever has written it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

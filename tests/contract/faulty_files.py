@@ -6,6 +6,7 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -39,7 +40,11 @@ class FaultyFiles(DiskFiles):
         return FaultyFile(self, self._path(name), create=create)
 
     def log_bytes(self) -> int:
-        return sum(path.stat().st_size for path in Path(self.location, "wal").iterdir())
+        found = 0
+        for path in Path(self.location, "wal").iterdir():
+            with suppress(FileNotFoundError):  # A thread may give a draft its name meanwhile.
+                found += path.stat().st_size
+        return found
 
     def free_bytes(self) -> int:
         return super().free_bytes() if self.capacity_bytes is None else max(0, self.capacity_bytes - self.log_bytes())

@@ -11,7 +11,8 @@ import pytest
 from sealane.engine import Engine
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.local.compactor_process import InlineCompactor
-from tests.contract.engine_suite import Clock, DurableEngineSuite, Reopen
+from tests.contract.engine_suite import DurableEngineSuite, Reopen
+from tests.contract.owners import Clock
 
 
 class Directory:

@@ -27,8 +27,8 @@ from sealane.errors import (
     StorageFailed,
     StorageFull,
 )
-from tests.contract.engine_suite import BILLS, ORDERS, Clock, Owner, batch, numbered, payloads
 from tests.contract.faulty_files import FaultyFiles
+from tests.contract.owners import BILLS, ORDERS, Clock, Owner, batch, numbered, payloads
 
 KiB = 1024
 SMALL = StorageSettings(

@@ -7,7 +7,8 @@ import pytest
 from sealane.engine import Engine
 from sealane.engine.memory import MemoryEngine
 from sealane.errors import StorageFull
-from tests.contract.engine_suite import ORDERS, Clock, EngineSuite, Owner, batch
+from tests.contract.engine_suite import EngineSuite
+from tests.contract.owners import ORDERS, Clock, Owner, batch
 
 
 class TestMemoryEngine(EngineSuite):

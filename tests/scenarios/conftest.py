@@ -36,7 +36,6 @@ async def no_stray_errors() -> AsyncIterator[None]:
     gc.freeze()  # What was there before is not looked through: that would take longer than most scenarios.
     yield
     gc.collect()
-    gc.unfreeze()
     await asyncio.sleep(0)
     logging.getLogger("sealane.node.supervision").removeHandler(crashes)
     assert stray == []

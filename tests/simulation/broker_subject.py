@@ -149,8 +149,10 @@ class Broker:
             if partition in opened_before:
                 self.record(Reread(self.topic_name(partition), partition.partition))
 
-        async def watched_journal(partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
-            entries = await read_journal(partition, offset)
+        async def watched_journal(
+            partition: PartitionKey, offset: int, *, bytes_max: int | None = None
+        ) -> list[tuple[int, bytes]]:
+            entries = await read_journal(partition, offset, bytes_max=bytes_max)
             note_rereading(partition)
             opened_before.add(partition)
             return entries

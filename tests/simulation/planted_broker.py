@@ -70,8 +70,8 @@ def forgets(original: Any) -> Any:
 
 
 def journal_without_its_end(original: Any) -> Any:
-    async def read_journal(self: LocalEngine, partition: Any, offset: int) -> list[tuple[int, bytes]]:
-        entries: list[tuple[int, bytes]] = await original(self, partition, offset)
+    async def read_journal(self: LocalEngine, partition: Any, offset: int, **more: Any) -> list[tuple[int, bytes]]:
+        entries: list[tuple[int, bytes]] = await original(self, partition, offset, **more)
         return entries[:1] if offset else entries
 
     return read_journal

@@ -16,9 +16,9 @@ DEADLINE_SECONDS = 60.0
 """No condition takes this long; a scenario that waits longer has failed."""
 
 
-def eventually(condition: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
     """Return as soon as the condition holds."""
-    stop = time.monotonic() + DEADLINE_SECONDS
+    stop = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < stop, "it did not come to pass in time"
         time.sleep(0.002)

@@ -16,6 +16,7 @@ from sealane.engine.backup_report import Progress
 from sealane.message import Batch, Limits
 from sealane.node.consumers import Consumer
 from sealane.node.describe import TopicDescription
+from sealane.node.history import HISTORY_BYTES_MAX, History
 from sealane.node.logs import TopicLog
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
@@ -139,6 +140,17 @@ class Broker(Protocol[HoldT]):
         incarnation: int | None = None,
         stop: int | None = None,
     ) -> list[Stored]: ...
+
+    async def history(
+        self,
+        topic: str,
+        partition: int,
+        entry: int,
+        *,
+        bytes_max: int = HISTORY_BYTES_MAX,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> History: ...
 
     async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]: ...
     async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None: ...

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sealane.client.asking import Asking
 from sealane.engine import Stored
+from sealane.node.history import HISTORY_BYTES_MAX, History
 from sealane.node.logs import TopicLog
 
 
@@ -43,6 +44,25 @@ class RawLogs(Asking):
             topic, partition, offset, bytes_max=bytes_max, incarnation=incarnation, stop=stop
         )
         return await self._asked(browsing, "browse")
+
+    async def history(
+        self,
+        topic: str,
+        partition: int = 0,
+        entry: int = 0,
+        *,
+        bytes_max: int = HISTORY_BYTES_MAX,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> History:
+        """What has happened to a partition's messages, from a journal entry on: `rows` is a table with a row for each
+        grant, ack, failure and so on, and `next_entry` is where to go on. No rows and no further `next_entry`: the end.
+
+        It is kept for as long as the topic's messages are. `incarnation` and `stop` are as for `browse`.
+        """
+        self._check_open()
+        reading = self._broker.history(topic, partition, entry, bytes_max=bytes_max, incarnation=incarnation, stop=stop)
+        return await self._asked(reading, "history")
 
     async def advance(self, topic: str, subscription: str, positions: Mapping[int, int]) -> None:
         """Settle everything below these offsets, by partition, for a reader that keeps its own position (Spark does).

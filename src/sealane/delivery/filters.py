@@ -67,6 +67,7 @@ _NO_TEXT = pa.nulls(1, pa.utf8())[0]
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _INT64_MAX = 2**63 - 1
+_DOUBLES = pa.float64()
 
 
 class _Token(NamedTuple):
@@ -242,6 +243,8 @@ class _Parser:
 
     def _compared(self, compare: Callable[[Any, Any], Any], left: _Operand, right: _Operand) -> _Evaluate:
         one, other = self._alike(left, right)
+        if left.kind == "number":
+            return lambda records: compare(*_as_one_number(one(records), other(records)))
         return lambda records: compare(one(records), other(records))
 
     def _alike(self, left: _Operand, right: _Operand) -> tuple[_Evaluate, _Evaluate]:
@@ -271,14 +274,12 @@ class _Parser:
             self._refuse("',' or ')'")
         kind = _IN_TYPES[left.kind]
         if left.kind == "number" and any(isinstance(choice, float) for choice in choices):
-            kind = pa.float64()
+            kind, choices = _DOUBLES, [float(choice) for choice in choices]
         values = pa.array([choice.encode() if left.kind == "bytes" else choice for choice in choices], kind)
 
         def evaluate(records: pa.RecordBatch) -> Any:
             tested = left.evaluate(records)
-            found = pc.is_in(
-                tested, value_set=values.cast(tested.type) if pa.types.is_floating(tested.type) else values
-            )
+            found = pc.is_in(*_as_one_number(tested, values)) if left.kind == "number" else pc.is_in(tested, values)
             return pc.if_else(pc.is_valid(tested), found, _UNKNOWN)
 
         return evaluate
@@ -374,6 +375,15 @@ def _as_bytes(operand: _Operand) -> _Evaluate:
         value = pa.scalar(operand.literal.encode(), pa.binary())
         return lambda _: value
     return lambda records: operand.evaluate(records).cast(pa.binary())
+
+
+def _as_one_number(one: Any, other: Any) -> tuple[Any, Any]:
+    """Both as doubles if one of them is: a whole number of more digits than a double has is the nearest one that it
+    has. Arrow by itself would refuse such a number, which anybody may put into a header.
+    """
+    if pa.types.is_floating(one.type) == pa.types.is_floating(other.type):
+        return one, other
+    return pc.cast(one, _DOUBLES, safe=False), pc.cast(other, _DOUBLES, safe=False)
 
 
 def _is_null(operand: _Operand) -> _Evaluate:

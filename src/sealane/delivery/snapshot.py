@@ -54,6 +54,11 @@ class _PartitionState(msgspec.Struct, array_like=True):
 _decoder = msgspec.msgpack.Decoder(_PartitionState)
 
 
+def standing_of(state: bytes) -> list[tuple[str, SubscriptionConfig, int]]:
+    """The subscriptions of a snapshot: how each delivers, and the offset below which it has everything behind it."""
+    return [(each.name, each.config, each.floor) for each in _decoder.decode(state).subscriptions]
+
+
 def dump_partition(partition: Partition) -> bytes:
     return msgspec.msgpack.encode(
         _PartitionState(

@@ -63,6 +63,8 @@ class Opened:
     lost: tuple[Span, ...] = ()
     """Message offsets inside [start, end) whose bytes were damaged and are quarantined: they read as absent."""
     journal_lost: tuple[Span, ...] = ()
+    journal_folded: int = 0
+    """The entry that whoever owned it last said holds all that came before it; not below `journal_start`."""
 
 
 class Stored(NamedTuple):
@@ -158,8 +160,17 @@ class Engine(Protocol):
         """The durable batch that holds `offset`, when it is in memory: no waiting, no decoding."""
         ...
 
-    async def read_journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
-        """Every durable journal entry from `offset` on, with its number; quarantined entries are absent."""
+    async def read_journal(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int | None = None
+    ) -> list[tuple[int, bytes]]:
+        """Every durable journal entry from `offset` on, with its number; quarantined entries are absent.
+
+        With `bytes_max` it ends after about so many bytes (at least one entry, if there is any).
+        """
+        ...
+
+    def journal_at(self, partition: PartitionKey, time_us: int) -> int:
+        """A journal entry at or before the first one committed at or after `time_us`; the end if there is none."""
         ...
 
     async def offset_at(self, partition: PartitionKey, time_us: int) -> int:
@@ -173,8 +184,13 @@ class Engine(Protocol):
         """
         ...
 
-    async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:
-        """Allow everything below to be forgotten; reads below start there from now on. Never moves backwards."""
+    async def trim(
+        self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0, journal_folded: int = 0
+    ) -> None:
+        """Allow everything below to be forgotten; reads below start there from now on. Never moves backwards.
+
+        `journal_folded` forgets nothing: it is an entry that holds all that came before it, for `open` to tell.
+        """
         ...
 
     async def drop(self, partition: PartitionKey) -> None:

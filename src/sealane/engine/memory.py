@@ -15,7 +15,18 @@ from sealane.prompt import Prompt
 class _Logs:
     """One partition. `bases` and `times` run beside `batches`, for bisection."""
 
-    __slots__ = ("bases", "batches", "end", "epoch", "journal", "journal_start", "start", "times")
+    __slots__ = (
+        "bases",
+        "batches",
+        "end",
+        "epoch",
+        "journal",
+        "journal_folded",
+        "journal_start",
+        "journal_times",
+        "start",
+        "times",
+    )
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -25,7 +36,9 @@ class _Logs:
         self.times: list[int] = []
         self.batches: list[Stored] = []
         self.journal: list[bytes] = []
+        self.journal_times: list[int] = []
         self.journal_start = 0
+        self.journal_folded = 0
 
     @property
     def journal_end(self) -> int:
@@ -49,7 +62,7 @@ class _Logs:
         entries = min(journal_before, self.journal_end) - self.journal_start
         if entries > 0:
             freed += sum(map(len, self.journal[:entries]))
-            del self.journal[:entries]
+            del self.journal[:entries], self.journal_times[:entries]
             self.journal_start += entries
         return freed
 
@@ -87,7 +100,8 @@ class MemoryEngine:
         logs = self._partitions.setdefault(partition, _Logs())
         self._epochs += 1
         logs.epoch = self._epochs
-        return Opened(logs.epoch, logs.start, logs.end, logs.journal_start, logs.journal_end)
+        folded = max(logs.journal_folded, logs.journal_start)
+        return Opened(logs.epoch, logs.start, logs.end, logs.journal_start, logs.journal_end, journal_folded=folded)
 
     def commit(self, appends: Sequence[Append]) -> Prompt[None]:
         self._check_open()
@@ -104,6 +118,7 @@ class MemoryEngine:
                 logs.end += len(batch)
             if append.journal is not None:
                 logs.journal.append(append.journal)
+                logs.journal_times.append(time_us)
         self._bytes_used += added
         if self._done is None or self._done.get_loop() is not asyncio.get_running_loop():
             self._done = Prompt(loop=asyncio.get_running_loop())
@@ -158,12 +173,25 @@ class MemoryEngine:
             return None
         return logs.batches[logs.find(offset)]
 
-    async def read_journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
+    async def read_journal(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int | None = None
+    ) -> list[tuple[int, bytes]]:
         logs = self._partitions.get(partition)
         if logs is None:
             return []
-        offset = max(offset, logs.journal_start)
-        return list(enumerate(logs.journal[offset - logs.journal_start :], start=offset))
+        found: list[tuple[int, bytes]] = []
+        spent = 0
+        for number in range(max(offset, logs.journal_start), logs.journal_end):
+            if bytes_max is not None and spent >= bytes_max:
+                break
+            entry = logs.journal[number - logs.journal_start]
+            found.append((number, entry))
+            spent += len(entry)
+        return found
+
+    def journal_at(self, partition: PartitionKey, time_us: int) -> int:
+        logs = self._partitions.get(partition)
+        return 0 if logs is None else logs.journal_start + bisect_left(logs.journal_times, time_us)
 
     async def offset_at(self, partition: PartitionKey, time_us: int) -> int:
         logs = self._partitions.get(partition)
@@ -178,10 +206,13 @@ class MemoryEngine:
             return None
         return logs.times[logs.find(offset)]
 
-    async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:
+    async def trim(
+        self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0, journal_folded: int = 0
+    ) -> None:
         self._check_open()
         logs = self._partitions.get(partition)
         if logs is not None:
+            logs.journal_folded = max(logs.journal_folded, min(journal_folded, logs.journal_end))
             self._bytes_used -= logs.trim(messages_before, journal_before)
 
     async def drop(self, partition: PartitionKey) -> None:

@@ -79,11 +79,18 @@ def _read_schema(piece: pa.Buffer | None) -> pa.Schema:
         schema = pa.ipc.read_schema(piece)
     except _ARROW_ERRORS as error:
         raise InvalidBatch(f"Arrow cannot read the schema of the stream: {first_line(error)}") from None
+    try:
+        _check_columns(schema)
+    except UnicodeDecodeError:
+        raise InvalidBatch("the name of a column is no UTF-8") from None
+    return schema.remove_metadata()
+
+
+def _check_columns(schema: pa.Schema) -> None:
     for field in schema:
         if field.name in SCHEMA.names and not _is_plain(field.type):
             wanted = SCHEMA.field(field.name).type
             raise InvalidBatch(f"{field.type} does not become {wanted}; send it as {wanted}", column=field.name)
-    return schema.remove_metadata()
 
 
 def _is_plain(kind: pa.DataType) -> bool:

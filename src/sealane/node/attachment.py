@@ -71,6 +71,15 @@ class Attachment:
             for owner, reader in self._readers()
         )
 
+    async def has_settled(self, identity: bytes) -> bool:
+        """Whether a message whose publisher gave it this id is settled, durably; as far as such ids are remembered."""
+        for owner, reader in self._readers():
+            offset = owner.core.ids.find(identity)
+            if offset is not None and offset in reader.settled:
+                await owner.flush()
+                return True
+        return False
+
     def start_partition(self, owner: PartitionOwner) -> None:
         """Take messages of this partition too, unless this consumer has left, or its subscription was deleted."""
         if self._attached and self._position not in owner.dispatchers:

@@ -15,7 +15,8 @@ from sealane.node.charging import Charging, counted
 from sealane.node.consumers import Consumer
 from sealane.node.following.follower import Follower
 from sealane.node.following.position import Position
-from sealane.node.logs import TopicLog, describe_logs
+from sealane.node.history import HISTORY_BYTES_MAX, History, read_history
+from sealane.node.logs import TopicLog, describe_logs, partition_to_read
 from sealane.node.pulling.held import Held
 from sealane.node.pulling.pull import Pull, Pulled, config_of
 from sealane.node.pulling.ticket import Ticket
@@ -126,6 +127,24 @@ class Consuming(Charging):
         )
         self._note_reading(self._node.topic(name).is_system, name)
         return stored
+
+    @counted
+    async def history(
+        self,
+        topic: str,
+        partition: int,
+        entry: int,
+        *,
+        bytes_max: int = HISTORY_BYTES_MAX,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> History:
+        """What has happened to a partition's messages, from a journal entry on; see `sealane.node.history`."""
+        found = self._node.topic(self.allow("consume", topic))
+        owner = partition_to_read(found, partition, incarnation)
+        read = await read_history(owner, entry, bytes_max=bytes_max, stop=stop)
+        self._note_reading(found.is_system, found.full_name)
+        return read
 
     @counted
     async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:

@@ -8,6 +8,7 @@ from sealane.errors import Unauthenticated
 from sealane.node.surroundings import Surroundings
 from sealane.security.accounts import Accounts
 from sealane.security.authentication import Authentication, load_plugins
+from sealane.security.authenticators.appointed import AppointedAuthenticator
 from sealane.security.authenticators.certificates import CertificateAuthenticator
 from sealane.security.authenticators.keys import KeyAuthenticator
 from sealane.security.authenticators.tokens import TokenAuthenticator
@@ -46,7 +47,9 @@ class Identity:
         self.api_keys = ApiKeys(vault, self.accounts)
         self.users = Users(vault, self.accounts, settings.users)
         self.tokens = Tokens(vault, self.accounts, self.users, settings.users)
-        self.authentication = Authentication(self._authenticators(), CertificateAuthenticator(self.authorities))
+        self.authentication = Authentication(
+            self._authenticators(), CertificateAuthenticator(self.authorities), AppointedAuthenticator(self.accounts)
+        )
 
     def _authenticators(self) -> list[Authenticator]:
         clock, tokens = self.surroundings.clock, self.settings.tokens

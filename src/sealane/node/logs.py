@@ -21,6 +21,10 @@ class PartitionLog(msgspec.Struct, frozen=True, array_like=True):
     """One past the last message that is durable."""
     at: int | None = None
     """Where the messages begin that are not older than the moment that was asked for."""
+    journal_start: int = 0
+    """The first journal entry that is still there."""
+    journal_end: int = 0
+    """One past the last journal entry that is durable."""
 
 
 class TopicLog(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +61,8 @@ async def _describe(topic: Topic, at: datetime | None) -> TopicLog:
             owner.core.start,
             owner.core.visible,
             None if at is None else await offset_of(at, owner),
+            owner.journal.stored.start,
+            owner.journal.stored.stop,
         )
         for owner in topic.owners
     ]

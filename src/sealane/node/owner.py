@@ -26,6 +26,7 @@ from sealane.log import get_log
 from sealane.message import Batch
 from sealane.node.commits import Staged, commit_together, stage
 from sealane.node.dispatch import Dispatcher
+from sealane.node.journal import Journal
 from sealane.node.measures import Measures
 from sealane.node.read_ahead import READ_AHEAD_BYTES, ReadAhead
 from sealane.node.reloading import reload
@@ -72,9 +73,7 @@ class PartitionOwner:
         self._read_ahead = read_ahead
         self._epoch = 0
         self._next_lease = 0
-        self._journal_end = 0
-        self._journal_bytes = 0
-        self._snapshot_bytes = 0
+        self.journal = Journal(key, engine, clock, retention_seconds=config.retention_seconds)
         self._waiting: list[Event] = []
         self._handed_back: list[Event] = []
         self._last_commit: Prompt[None] | None = None
@@ -97,17 +96,16 @@ class PartitionOwner:
         opened = await self.engine.open(self.key, sealed=self._sealed)
         self._epoch = opened.epoch
         self._next_lease = opened.epoch << 20
-        self._journal_end = opened.journal_end
-        self._journal_bytes = 0
-        entries = await self.engine.read_journal(self.key, opened.journal_start)
+        self.journal.opened(opened)
+        entries = await self.engine.read_journal(self.key, opened.journal_folded)
         for _, entry in entries:
-            self._journal_bytes += len(entry)
+            self.journal.unfolded_bytes += len(entry)
             for event in decode_events(entry):
                 core.apply(event)
         core.recovered(opened.start, opened.end)
         self.core = core
         # Counted here: damage may have been found by the reading just now, and not when the partition was opened.
-        missing = opened.journal_end - opened.journal_start - len(entries)
+        missing = opened.journal_end - opened.journal_folded - len(entries)
         if missing:
             log.error(
                 "journal entries are damaged; what they settled may be delivered again", **self.fields, count=missing
@@ -127,6 +125,7 @@ class PartitionOwner:
 
     def configure(self, config: TopicConfig) -> None:
         self.core.configure(config.limits())
+        self.journal.retention_seconds = config.retention_seconds
 
     async def close(self) -> None:
         """Stop serving; journal what waits."""
@@ -144,7 +143,7 @@ class PartitionOwner:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
         if self.engine.failure is None and self.error is None and self.supervisor.failure is None:
-            if self._journal_bytes > self.settings.snapshot_journal_bytes // 16:
+            if self.journal.unfolded_bytes > self.settings.snapshot_journal_bytes // 16:
                 self._snapshot()
             try:
                 await self.flush()
@@ -156,11 +155,6 @@ class PartitionOwner:
     def fields(self) -> dict[str, object]:
         """How the log names this partition."""
         return {"topic": self.core.topic, "partition": self.key.partition}
-
-    @property
-    def journal_bytes(self) -> int:
-        """How much journal there is since the last snapshot: what a start folds."""
-        return self._journal_bytes
 
     @property
     def closed(self) -> bool:
@@ -208,7 +202,7 @@ class PartitionOwner:
 
     def append(self, batch: Batch | None, base: int, events: Sequence[Event]) -> Append:
         entry = encode_events(events) if events else None
-        return Append(self.key, self._epoch, batch, base, entry, self._journal_end)
+        return Append(self.key, self._epoch, batch, base, entry, self.journal.end)
 
     def accepted(self, append: Append, planned: Sequence[Event], durable: Prompt[None]) -> None:
         """The engine has the commit in its order: let it take effect."""
@@ -216,8 +210,7 @@ class PartitionOwner:
         if append.batch is not None:
             self.message_bytes = max(1, append.batch.nbytes // len(append.batch))
         if append.journal is not None:
-            self._journal_end += 1
-            self._journal_bytes += len(append.journal)
+            self.journal.grew(append.journal)
         for event in planned:
             self.core.apply(event)
         if planned:
@@ -230,7 +223,7 @@ class PartitionOwner:
             dispatcher.wake()
         for told in self.told_of_commits:
             told()
-        if self._journal_bytes > max(self.settings.snapshot_journal_bytes, 4 * self._snapshot_bytes):
+        if self.journal.snapshot_is_due(self.settings.snapshot_journal_bytes):
             self._snapshot()
 
     def broke(self, error: BaseException | None, riding: Sequence[Event], *, pause: float = 0) -> None:
@@ -327,35 +320,34 @@ class PartitionOwner:
             self.distrust("journal flush", error)
 
     def _snapshot(self) -> None:
-        """Write the whole state as one journal entry, and let go of what came before once that is durable."""
+        """Write the whole state as one journal entry: once that is durable, what came before is history."""
         try:
             snapshot = self.core.snapshot()
         except Exception as error:
-            # The journal is longer for it, and nothing worse: it is tried again after as much journal as now.
+            # The journal is longer for it, and nothing worse.
             self.supervisor.crashed("snapshot", error, **self.fields)
-            self._snapshot_bytes = self._journal_bytes
+            self.journal.put_snapshot_off()
             return
-        at = self._journal_end
-        before = self._journal_bytes, self._snapshot_bytes
+        at = self.journal.end
         # Counted anew first: a commit that is durable at once would ask for the next snapshot from within this one.
-        self._journal_bytes, self._snapshot_bytes = 0, len(snapshot.state)
+        before = self.journal.begin_anew(len(snapshot.state))
         self._waiting.append(snapshot)
         try:
             durable = self.commit(stage(self))
         except (StorageFull, StorageFailed):
-            self._journal_bytes, self._snapshot_bytes = before
+            self.journal.as_before(before)
             self._waiting.remove(snapshot)
             return
 
-        def trim(outcome: asyncio.Future[None]) -> None:
+        def fold(outcome: asyncio.Future[None]) -> None:
             if not outcome.cancelled() and outcome.exception() is None and not self._closed:
-                self.supervisor.spawn("journal trim", self._trim_journal(at), **self.fields)
+                self.supervisor.spawn("journal trim", self._fold(at), **self.fields)
 
-        durable.when_done(trim)
+        durable.when_done(fold)
 
-    async def _trim_journal(self, before: int) -> None:
+    async def _fold(self, entry: int) -> None:
         try:
-            await self.engine.trim(self.key, journal_before=before)
+            await self.journal.fold(entry)
         except (SealaneError, OSError) as error:
             log.warning("the journal was not trimmed; the next snapshot tries", **self.fields, reason=str(error))
 

@@ -59,6 +59,7 @@ class Retention:
         for owner in list(topic.owners):
             horizon_us = owner.clock() - round(topic.config.retention_seconds * SECOND_US)
             old_below = await owner.engine.offset_at(owner.key, horizon_us)
+            await owner.journal.forget_history()
             before = min(old_below, owner.core.settled_floor(), owner.core.visible)
             if before > owner.core.start:
                 if topic.full_name == AUDIT_LOG and self._node.audit.is_on:

@@ -257,6 +257,21 @@ def test_a_header_that_is_not_a_number_is_null_when_cast() -> None:
     assert matching("CAST(headers['n'] AS BIGINT) IS NULL", *messages) == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "CAST(headers['n'] AS BIGINT) > 1.5",
+        "CAST(headers['n'] AS DOUBLE) >= 9007199254740993",
+        "CAST(headers['n'] AS DOUBLE) IN (9007199254740993)",
+        "CAST(headers['n'] AS BIGINT) IN (9007199254740993, 0.5)",
+        "CAST(headers['n'] AS DOUBLE) BETWEEN 9007199254740993 AND 9223372036854775807",
+        "CAST(headers['n'] AS BIGINT) = CAST(headers['n'] AS DOUBLE) AND headers['n'] <> '1'",
+    ],
+)
+def test_a_whole_number_that_no_double_is_compares_as_the_nearest_one(expression: str) -> None:
+    assert matching(expression, Row(b"", headers={"n": "9007199254740993"}), Row(b"", headers={"n": "1"})) == [0]
+
+
 def test_a_key_of_any_bytes_is_compared_by_its_bytes() -> None:
     keys = [Row(b"", key=b"\xff\x00"), Row(b"", key="é".encode()), Row(b"", key=b"")]
     assert matching("key = 'é'", *keys) == [1]

@@ -12,7 +12,7 @@ from sealane.engine import BackupReport, PartitionKey
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings, restore
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.files import DiskFile, Files
-from tests.contract.engine_suite import Clock, payloads
+from tests.contract.owners import Clock, payloads
 
 KiB = 1024
 SMALL = StorageSettings(

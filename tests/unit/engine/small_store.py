@@ -15,6 +15,7 @@ from sealane.engine.local.files import Files
 from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED
 from sealane.engine.local.segment import HEADER_BYTES, SegmentHeader, scan, segment_name
+from sealane.engine.local.trims import UNTRIMMED
 from sealane.message import Batch, encode
 from sealane.security.at_rest.keys import Keyring
 from sealane.security.at_rest.sealing import Sealer
@@ -103,7 +104,7 @@ class SmallStore:
             for row, offset in zip(stored.batch.records.to_pylist(), range(stored.base, stored.stop), strict=True):
                 assert offset not in found
                 found[offset] = (*map(repr, row.values()), stored.batch.meta.only, stored.batch.meta.given_ids)
-        start = self.metadata.trims().get(partition, (0, 0))[0]
+        start = self.metadata.trims().get(partition, UNTRIMMED).messages_before
         return {offset: message for offset, message in found.items() if offset >= start}
 
     def stored(self, partition: PartitionKey) -> list[Stored]:
@@ -114,7 +115,7 @@ class SmallStore:
         ]
 
     def journal(self, partition: PartitionKey) -> dict[int, bytes]:
-        start = self.metadata.trims().get(partition, (0, 0))[1]
+        start = self.metadata.trims().get(partition, UNTRIMMED).journal_before
         return {
             number: item
             for source in self._sources(partition, JOURNAL)

@@ -17,8 +17,8 @@ from sealane.engine import PartitionKey
 from sealane.engine.local import DiskFiles, LocalEngine, backup_directory, restore
 from sealane.engine.local.backup_manifest import read_manifest
 from sealane.errors import Closed, DataDirectoryInUse, InvalidArgument, KeyUnavailable, StorageError, StorageFailed
-from tests.contract.engine_suite import BILLS, ORDERS, Owner, batch, numbered
 from tests.contract.faulty_files import FaultyFiles
+from tests.contract.owners import BILLS, ORDERS, Owner, batch, numbered
 from tests.unit.engine.backed_up import SMALL, backup_with, contents, files_under, restored, start
 
 PLAIN = PartitionKey("shop", "carts", 7, 2)

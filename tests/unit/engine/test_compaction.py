@@ -13,6 +13,7 @@ from sealane.engine.local.compaction import BATCH_BYTES, BATCH_MESSAGES, compact
 from sealane.engine.local.compaction_plan import FILE_BYTES_MAX, MERGE_RATIO, SMALL_FILE_BYTES, expired
 from sealane.engine.local.files import DiskFiles
 from sealane.engine.local.record import JOURNAL, MESSAGES
+from sealane.engine.local.trims import Trim
 from sealane.errors import KeyUnavailable
 from sealane.message import Batch, BatchMeta, Limits, Row, Stamp, from_payloads, from_rows
 from tests.unit.engine.small_store import CARTS, ORDERS, SmallStore
@@ -100,7 +101,7 @@ def test_a_joined_batch_keeps_the_producer_when_there_is_only_one(store):
 
 def test_trimmed_messages_and_journal_entries_are_left_out(store):
     store.segment([(ORDERS, [batch(b"a", b"b", b"c"), batch(b"d")]), (ORDERS, [b"0", b"1", b"2"])])
-    store.metadata.save_trim(ORDERS, 2, 1)
+    store.metadata.save_trim(ORDERS, Trim(2, 1))
     store.compact()
     assert [(stored.base, stored.batch.payloads()) for stored in store.stored(ORDERS)] == [(2, [b"c", b"d"])]
     assert store.journal(ORDERS) == {1: b"1", 2: b"2"}
@@ -108,7 +109,7 @@ def test_trimmed_messages_and_journal_entries_are_left_out(store):
 
 def test_a_log_that_was_trimmed_to_its_end_leaves_no_file(store, tmp_path):
     store.segment([(ORDERS, [batch(b"a")])])
-    store.metadata.save_trim(ORDERS, 1, 0)
+    store.metadata.save_trim(ORDERS, Trim(1, 0))
     assert store.compact().added == ()
     assert on_disk(tmp_path) == set()
 
@@ -173,8 +174,8 @@ def test_retention_removes_whole_files_only(store):
     store.compact()
     manifest = store.metadata.manifest()
     messages = next(file for file in manifest if file.kind == MESSAGES)
-    assert expired(manifest, {ORDERS: (1, 0)}, set()) == []
-    assert expired(manifest, {ORDERS: (2, 0)}, set()) == [messages.name]
+    assert expired(manifest, {ORDERS: Trim(1, 0)}, set()) == []
+    assert expired(manifest, {ORDERS: Trim(2, 0)}, set()) == [messages.name]
     assert expired(manifest, {}, {ORDERS}) == [file.name for file in manifest]
 
 
@@ -302,9 +303,8 @@ def test_whatever_is_written_trimmed_compacted_and_reopened_reads_as_it_was_writ
                 store.segment(group, sealed=orders_sealed)
         elif step == "trim":
             messages_before, journal_before = argument
-            store.metadata.save_trim(
-                ORDERS, min(messages_before, store.end(ORDERS)), min(journal_before, store.end(ORDERS, JOURNAL))
-            )
+            trim = Trim(min(messages_before, store.end(ORDERS)), min(journal_before, store.end(ORDERS, JOURNAL)))
+            store.metadata.save_trim(ORDERS, trim)
         elif step == "reopen":
             store.close()
             store = SmallStore(files)

@@ -10,6 +10,7 @@ import pytest
 from sealane.engine.local.compaction import compact, forget_removed, remove_garbage
 from sealane.engine.local.compaction_plan import Plan
 from sealane.engine.local.record import JOURNAL
+from sealane.engine.local.trims import Trim
 from sealane.errors import StorageError
 from sealane.message import Limits, Stamp, from_payloads
 from tests.simulation.disk import DiskFault, DiskFaultKind, SimDisk
@@ -29,7 +30,7 @@ def written() -> SimDisk:
     store.compact()
     store.segment([(ORDERS, [batch(b"d", b"e")]), (ORDERS, [b"1", b"2"])])
     store.segment([(CARTS, [batch(b"f")])], sealed=False)
-    store.metadata.save_trim(ORDERS, 1, 1)
+    store.metadata.save_trim(ORDERS, Trim(1, 1))
     store.close()
     return disk
 

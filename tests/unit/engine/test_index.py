@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealane.engine import PartitionKey
+from sealane.engine.local import record
 from sealane.engine.local.index import LogIndex, Row, SegmentIndex
 from sealane.engine.local.record import JOURNAL, MESSAGES
 
@@ -128,6 +129,24 @@ def test_a_damaged_index_file_is_not_believed(data) -> None:
     else:
         del content[data.draw(st.integers(0, len(content) - 1)) :]
     assert SegmentIndex.decode(bytes(content)) is None
+
+
+@pytest.mark.parametrize("change", ["name", "number", "shorter", "longer"])
+def test_an_index_that_says_what_cannot_be_is_not_believed_even_with_its_checksum(change) -> None:
+    made = SegmentIndex(5)
+    made.add(ORDERS, MESSAGES, row(0, 5))
+    content = bytearray(made.encode()[:-8])
+    names = content.index(ORDERS.topic.encode())
+    match change:
+        case "name":
+            content[names] = 0xFF
+        case "number":
+            content[names + len(ORDERS.topic)] = 7  # Of the partition that its row is of.
+        case "shorter":
+            del content[-3:]
+        case "longer":
+            content += b"more"
+    assert SegmentIndex.decode(bytes(content) + record.checksum(bytes(content)).to_bytes(8, "little")) is None
 
 
 def test_many_rows_join_a_log_at_once() -> None:

@@ -14,7 +14,7 @@ from sealane.engine import Span
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.segment import scan
-from tests.contract.engine_suite import BILLS, ORDERS, Clock, Owner, numbered, payloads
+from tests.contract.owners import BILLS, ORDERS, Clock, Owner, numbered, payloads
 from tests.unit.engine.test_recovery import format_1
 
 SMALL = StorageSettings(segment_bytes=16 * 1024, segment_bytes_first=16 * 1024, compaction=False)

@@ -13,6 +13,7 @@ from sealane.engine.local.manifest import CompactedFile, Place
 from sealane.engine.local.metadata import Metadata
 from sealane.engine.local.metadata_schema import METADATA_VERSION, UPGRADES
 from sealane.engine.local.record import JOURNAL, MESSAGES
+from sealane.engine.local.trims import Trim
 from sealane.errors import FormatTooNew, StorageFailed, VersionMismatch
 from sealane.security.at_rest.keys import WrappedKey
 
@@ -132,15 +133,16 @@ def test_scan_gives_the_keys_with_the_prefix_in_order(keys, prefix):
 
 def test_trims_never_move_backwards(directory):
     metadata = directory.open()
-    metadata.save_trim(ORDERS, 10, 5)
-    metadata.save_trim(ORDERS, 7, 6)
-    metadata.save_trim(CARTS, 1, 0)
-    assert directory.open().trims() == {ORDERS: (10, 6), CARTS: (1, 0)}
+    metadata.save_trim(ORDERS, Trim(10, 5))
+    metadata.save_trim(ORDERS, Trim(7, 6))
+    metadata.save_trim(CARTS, Trim(1, 0, 3))
+    metadata.save_trim(CARTS, Trim(journal_folded=2))
+    assert directory.open().trims() == {ORDERS: Trim(10, 6), CARTS: Trim(1, 0, 3)}
 
 
 def test_a_drop_takes_trim_and_compacted_files_with_it(directory):
     metadata = directory.open()
-    metadata.save_trim(ORDERS, 10, 5)
+    metadata.save_trim(ORDERS, Trim(10, 5))
     metadata.apply_compaction([file("o"), file("c", CARTS)], [], [])
     metadata.save_drop(ORDERS)
     metadata.save_drop(ORDERS)
@@ -225,7 +227,7 @@ def test_a_version_1_database_is_upgraded_and_keeps_all_it_knew(directory):
         old.executescript(VERSION_1)
     old.close()
     for metadata in (directory.open(), directory.open()):
-        assert metadata.trims() == {ORDERS: (100, 0)}
+        assert metadata.trims() == {ORDERS: Trim(100, 0)}
         assert metadata.get("topics/orders") == (b"\x01", 7, None)
         assert metadata.wrapped_keys() == [WrappedKey(1, "default", b"\xaa\xbb")]
         assert metadata.key_check() == b"\xcc"
@@ -233,8 +235,8 @@ def test_a_version_1_database_is_upgraded_and_keeps_all_it_knew(directory):
     metadata = directory.open()
     assert metadata.boot() == 42
     assert metadata.put("new", b"", expected=0) == 8
-    metadata.save_trim(ORDERS, 100, 9)
-    assert metadata.trims() == {ORDERS: (100, 9)}
+    metadata.save_trim(ORDERS, Trim(100, 9))
+    assert metadata.trims() == {ORDERS: Trim(100, 9)}
 
 
 def test_a_version_2_database_is_upgraded_and_does_not_know_how_old_its_keys_are(directory):

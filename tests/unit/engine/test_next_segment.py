@@ -10,7 +10,7 @@ import pytest
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.local.files import DiskFile
 from sealane.engine.local.segment import SPARE_NAME
-from tests.contract.engine_suite import Clock, Owner, batch
+from tests.contract.owners import Clock, Owner, batch
 
 
 class WatchedFiles(DiskFiles):

@@ -93,6 +93,25 @@ def test_garbage_is_never_a_head(garbage, position, tail) -> None:
     assert record.read_head(garbage, position, tail=tail) is None
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        pytest.param(16, 8, id="another length than its bodies have"),
+        pytest.param(48 + 2, 0xFF, id="names longer than it"),
+        pytest.param(48 + 56, 0xFF, id="a name that is no UTF-8"),
+    ],
+)
+def test_a_head_that_says_what_cannot_be_is_none_even_with_its_checksum(place, value) -> None:
+    content, head = made(b"one", b"two")
+    changed = bytearray(content)
+    changed[place] = value
+    assert changed != content
+    changed[head.head_bytes - 8 : head.head_bytes] = record.checksum(bytes(changed[4 : head.head_bytes - 8])).to_bytes(
+        8, "little"
+    )
+    assert record.read_head(bytes(changed), 0) is None
+
+
 def test_either_copy_of_the_head_restores_the_other() -> None:
     content, head = made(b"one", b"two")
     for from_tail in (False, True):

@@ -17,7 +17,7 @@ from sealane.engine.local.metadata import Metadata
 from sealane.errors import Closed, KeyUnavailable, StorageError
 from sealane.message import Limits, Stamp, from_payloads
 from sealane.security.records import SYSTEM_DOMAIN, Records
-from tests.contract.engine_suite import Clock
+from tests.contract.owners import Clock
 from tests.unit.engine.small_records import Note
 
 DEADLINE_SECONDS = 60.0

@@ -17,8 +17,8 @@ from sealane.engine.local.engine import EPOCHS_A_BOOT
 from sealane.engine.local.files import Files
 from sealane.engine.local.start import RESTORE_DRAFT
 from sealane.errors import CorruptData, DataDirectoryInUse, FormatTooNew, KeyUnavailable, StorageError
-from tests.contract.engine_suite import ORDERS, Owner, batch, numbered
 from tests.contract.faulty_files import FaultyFiles, Operation
+from tests.contract.owners import ORDERS, Owner, batch, numbered
 from tests.unit.engine.backed_up import contents, files_under, start
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sealane.errors import Forbidden, InvalidArgument, InvalidName, Unauthenticated
+from sealane.errors import AlreadyExists, Forbidden, InvalidArgument, InvalidName, Unauthenticated
 from sealane.node.session import Session
 from sealane.security.accounts import ROLE_CHARS_MAX, ROLES_MAX
 from sealane.security.credentials import passwords
@@ -144,6 +144,15 @@ async def test_removing_a_user_tells_which_keys_still_open_the_account(running: 
 
 
 # --- accounts -------------------------------------------------------------------------------------------------------
+
+
+async def test_an_account_is_made_without_credentials_once(running: Running) -> None:
+    made = await given(running, "account.create", name="legacy.shop", domain="shop", roles=["producer"])
+    assert (made["domain"], made["roles"], made["user"], made["keys"]) == ("shop", ["producer"], False, [])
+    with pytest.raises(AlreadyExists, match="account roles"):
+        await given(running, "account.create", name="legacy.shop")
+    member = await given(running, "account.create", name="legacy")
+    assert (member["domain"], member["roles"]) == ("default", ["member"])
 
 
 async def test_a_disabled_account_is_let_in_by_nothing_until_it_is_enabled(running: Running) -> None:

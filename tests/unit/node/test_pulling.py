@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -253,7 +254,14 @@ async def test_another_ones_messages_are_not_settled_by_a_guessed_lease(running:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "not a lease", "AAAA" * 4_000, Ticket(b"short", ()).text(), Ticket(bytes(16), ()).text()[:-4]]
+    "text",
+    [
+        *("", "x", "not a lease", "AAAA" * 4_000, Ticket(b"short", ()).text(), Ticket(bytes(16), ()).text()[:-4]),
+        pytest.param(
+            base64.urlsafe_b64encode(b"\x93\xc4\x10" + bytes(16) + b"\x90" + b"\x91" * 6_000).decode(),
+            id="lists in lists without end",
+        ),
+    ],
 )
 async def test_what_is_no_lease_is_refused(running: Running, session: Session, text: str):
     await running.lane.publish("orders", b"1")

@@ -22,9 +22,10 @@ from sealane.client.remote.requests import checked
 from sealane.delivery.config import SubscriptionConfig, check_config
 from sealane.engine import BackupReport, Stored
 from sealane.engine.backup_report import Progress
-from sealane.errors import InvalidArgument, RateLimited, Unavailable
+from sealane.errors import InvalidArgument, InvalidBatch, RateLimited, Unavailable
 from sealane.message import Batch, Limits, encode_parts
 from sealane.node.describe import TopicDescription
+from sealane.node.history import HISTORY_BYTES_MAX, History
 from sealane.node.logs import TopicLog
 from sealane.node.receipts import Receipts
 from sealane.node.redrive import RedriveReport, RedriveWish
@@ -50,12 +51,14 @@ from sealane.wire.messages import (
     DescribeLogs,
     DescribeTopic,
     DropStaged,
+    HistoryRead,
     ListExchanges,
     ListTopics,
     Publish,
     Published,
     PublishStaged,
     PublishTo,
+    ReadHistory,
     Redrive,
     Routed,
     Seek,
@@ -228,6 +231,23 @@ class RemoteBroker:
         request = Browse(0, topic, partition, offset, bytes_max, incarnation, stop, packed=True)
         reply, body = await self._ask(request, again=True)
         return stored_of(_expected(reply, Browsed).parts, body, self._limits, bytes_max)
+
+    async def history(
+        self,
+        topic: str,
+        partition: int,
+        entry: int,
+        *,
+        bytes_max: int = HISTORY_BYTES_MAX,
+        incarnation: int | None = None,
+        stop: int | None = None,
+    ) -> History:
+        request = ReadHistory(0, topic, partition, entry, bytes_max, incarnation, stop)
+        reply, body = await self._ask(request, again=True)
+        try:
+            return History.of_stream(_expected(reply, HistoryRead).next_entry, body)
+        except InvalidBatch as error:
+            raise ProtocolError("bad-message", f"a history that cannot be read: {error}") from None
 
     async def logs(self, topics: Sequence[str], at: datetime | None = None) -> list[TopicLog]:
         at_us = None if at is None else time_us_of("at", at)

@@ -13,7 +13,8 @@ _NOT_YET_VALID, _EXPIRED = 9, 10
 _NAME_MISMATCH, _ADDRESS_MISMATCH = 62, 64
 _UNKNOWN_ISSUER = frozenset({2, 18, 19, 20, 21, 24})
 
-_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
+NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
+"""What OpenSSL says of an answer that is no TLS at all."""
 _OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
 _ALERT = "_ALERT_"
 _CERTIFICATE_ALERTS = {
@@ -65,7 +66,7 @@ def refused_by_node(endpoint: Endpoint, error: ssl.SSLError, own_problem: str | 
     certificate, as far as is known here.
     """
     reason = error.reason or ""
-    if reason in _NOT_TLS:
+    if reason in NOT_TLS:
         problem = f"the node at {endpoint} does not speak TLS; if it runs with --insecure, write sealane://"
         return InvalidArgument("url", problem)
     if reason in _OLD_TLS:

@@ -109,6 +109,7 @@ class SyncLane:
     seek = _blocking(Lane.seek)
     describe_topic = _blocking(Lane.describe_topic)
     browse = _blocking(Lane.browse)
+    history = _blocking(Lane.history)
     logs = _blocking(Lane.logs)
     advance = _blocking(Lane.advance)
     stage = _blocking(Lane.stage)

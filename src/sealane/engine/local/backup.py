@@ -25,6 +25,7 @@ from sealane.engine.local.files import DiskFiles, Files
 from sealane.engine.local.manifest import CompactedFile
 from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.segment import INDEX_SUFFIX, WAL_DIRECTORY, first_sequence_of
+from sealane.engine.local.trims import Trim
 from sealane.engine.local.wal import Wal
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
 from sealane.security.at_rest.master_key import MASTER_KEY_FILE, check_value, parse_master_key, read_master_key
@@ -48,7 +49,7 @@ class Cut(NamedTuple):
     segments: tuple[Piece, ...]
     """Oldest first."""
     compacted: tuple[CompactedFile, ...]
-    trims: dict[PartitionKey, tuple[int, int]]
+    trims: dict[PartitionKey, Trim]
     dropped: set[PartitionKey]
     key_check: bytes | None
 

@@ -13,13 +13,14 @@ from sealane.engine.local.index import SegmentIndex
 from sealane.engine.local.manifest import CompactedFile
 from sealane.engine.local.record import JOURNAL, MESSAGES
 from sealane.engine.local.segment import INDEX_SUFFIX, scan
+from sealane.engine.local.trims import UNTRIMMED, Trim
 
 
 @dataclass
 class Checked:
     """What was found so far. Begins with what the metadata says."""
 
-    trims: Mapping[PartitionKey, tuple[int, int]]
+    trims: Mapping[PartitionKey, Trim]
     dropped: Set[PartitionKey]
     ends: dict[tuple[PartitionKey, int], int] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
@@ -31,7 +32,7 @@ class Checked:
         keys = ({partition for partition, _ in self.ends} | set(self.trims)) - self.dropped
         found = []
         for key in sorted(keys):
-            start, journal_start = self.trims.get(key, (0, 0))
+            start, journal_start, _ = self.trims.get(key, UNTRIMMED)
             end = max(start, self.ends.get((key, MESSAGES), 0))
             journal_end = max(journal_start, self.ends.get((key, JOURNAL), 0))
             found.append(PartitionOffsets(*key, start, end, journal_start, journal_end))

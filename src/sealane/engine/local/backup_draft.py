@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from sealane.engine.local.files import DiskFiles, Files, sync_directory
+from sealane.engine.local.files import DiskFiles, Files
 from sealane.errors import DataDirectoryInUse, StorageError
+from sealane.whole_files import sync
 
 OpenFiles = Callable[[Path], Files]
 
@@ -48,10 +49,10 @@ class Draft:
     def finish(self) -> None:
         """Make all of it durable, and give it its name."""
         for directory, _, _ in os.walk(self._path, topdown=False):
-            sync_directory(Path(directory))
+            sync(Path(directory))
         os.unlink(self._path / DiskFiles.LOCK)
         os.rename(self._path, self.target)
-        sync_directory(self.target.parent)
+        sync(self.target.parent)
 
     def abandon(self) -> None:
         """Leave nothing behind of what was not finished."""

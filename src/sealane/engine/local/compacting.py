@@ -19,6 +19,7 @@ from sealane.engine.local.reading import Sources
 from sealane.engine.local.runner import Runner
 from sealane.engine.local.segment import INDEX_SUFFIX
 from sealane.engine.local.space import Space
+from sealane.engine.local.trims import Trim
 from sealane.engine.local.wal import Segment
 from sealane.log import get_log
 
@@ -216,8 +217,8 @@ class Compacting:
             if self._files.exists(name):
                 self._files.remove(name)
 
-    def trims(self) -> dict[PartitionKey, tuple[int, int]]:
-        return {key: (logs.messages.start, logs.journal.start) for key, logs in self._partitions.items()}
+    def trims(self) -> dict[PartitionKey, Trim]:
+        return {key: Trim(logs.messages.start, logs.journal.start) for key, logs in self._partitions.items()}
 
 
 def rows_of(file: CompactedFile, number: int) -> list[Row]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sealane.engine.contract import PartitionKey
 from sealane.engine.local.manifest import CompactedFile
 from sealane.engine.local.record import JOURNAL, MESSAGES, SEALED
+from sealane.engine.local.trims import UNTRIMMED, Trim
 
 SMALL_FILE_BYTES = 16 << 20
 """Files below this are merged into newer ones. A read of a whole log then opens one file for each 16 MiB at least."""
@@ -93,7 +94,7 @@ def make_plan(
     ends: Mapping[Log, int],
     segments: Iterable[str],
     manifest: Iterable[CompactedFile],
-    trims: Mapping[PartitionKey, tuple[int, int]],
+    trims: Mapping[PartitionKey, Trim],
     dropped: Set[PartitionKey],
     generation: int,
 ) -> Plan:
@@ -127,9 +128,7 @@ def make_plan(
     return Plan(tuple(jobs), tuple(removed), tuple(segments))
 
 
-def make_rewrite(
-    files: Iterable[CompactedFile], trims: Mapping[PartitionKey, tuple[int, int]], *, generation: int
-) -> Plan:
+def make_rewrite(files: Iterable[CompactedFile], trims: Mapping[PartitionKey, Trim], *, generation: int) -> Plan:
     """Plan to write these compacted files once more, each by itself: the same offsets, sealed by the newest keys."""
     jobs: list[Job] = []
     removed: list[str] = []
@@ -144,7 +143,7 @@ def make_rewrite(
 
 
 def expired(
-    manifest: Iterable[CompactedFile], trims: Mapping[PartitionKey, tuple[int, int]], dropped: Set[PartitionKey]
+    manifest: Iterable[CompactedFile], trims: Mapping[PartitionKey, Trim], dropped: Set[PartitionKey]
 ) -> list[str]:
     """Compacted files of which nothing is needed any more: retention removes them whole."""
     return [
@@ -162,9 +161,9 @@ def sources_of(file: CompactedFile) -> list[Source]:
     ]
 
 
-def _trim(trims: Mapping[PartitionKey, tuple[int, int]], partition: PartitionKey, kind: int) -> int:
-    messages_before, journal_before = trims.get(partition, (0, 0))
-    return messages_before if kind == MESSAGES else journal_before
+def _trim(trims: Mapping[PartitionKey, Trim], partition: PartitionKey, kind: int) -> int:
+    trim = trims.get(partition, UNTRIMMED)
+    return trim.messages_before if kind == MESSAGES else trim.journal_before
 
 
 def _small_neighbours(older: Sequence[CompactedFile], fresh_bytes: int, sealed: bool) -> list[CompactedFile]:

@@ -22,6 +22,7 @@ from sealane.engine.local.runner import Runner, ThreadRunner
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.start import Start
 from sealane.engine.local.tail import Tail
+from sealane.engine.local.trims import Trim
 from sealane.engine.local.underway import Underway
 from sealane.engine.local.writer import GroupWriter, Landed, Pending
 from sealane.engine.watch import EngineWatch
@@ -300,8 +301,14 @@ class LocalEngine:
     ) -> list[Stored | Packed]:
         return await self._reads.packed(partition, offset, bytes_max, stop)
 
-    async def read_journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
-        return await self._reads.journal(partition, offset)
+    async def read_journal(
+        self, partition: PartitionKey, offset: int, *, bytes_max: int | None = None
+    ) -> list[tuple[int, bytes]]:
+        return await self._reads.journal(partition, offset, bytes_max)
+
+    def journal_at(self, partition: PartitionKey, time_us: int) -> int:
+        logs = self._partitions.get(partition)
+        return logs.journal.offset_at(time_us) if logs is not None else 0
 
     async def offset_at(self, partition: PartitionKey, time_us: int) -> int:
         logs = self._partitions.get(partition)
@@ -313,16 +320,22 @@ class LocalEngine:
 
     # --- forgetting ---------------------------------------------------------------------------------------------
 
-    async def trim(self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0) -> None:
+    async def trim(
+        self, partition: PartitionKey, *, messages_before: int = 0, journal_before: int = 0, journal_folded: int = 0
+    ) -> None:
         self._check_writable()
         logs = self._partitions.get(partition)
         if logs is None:
             return
         messages_before = min(messages_before, logs.messages.end)
         journal_before = min(journal_before, logs.journal.end)
-        if messages_before > logs.messages.start or journal_before > logs.journal.start:
-            await self._disk.run(lambda: self._metadata.save_trim(partition, messages_before, journal_before))
-            logs.trim(messages_before, journal_before)
+        journal_folded = min(journal_folded, logs.journal.end)
+        forgets = messages_before > logs.messages.start or journal_before > logs.journal.start
+        if forgets or journal_folded > logs.journal_folded:
+            trim = Trim(messages_before, journal_before, journal_folded)
+            await self._disk.run(lambda: self._metadata.save_trim(partition, trim))
+            logs.trim(trim)
+        if forgets:
             self.housekeeping.wake()
 
     async def drop(self, partition: PartitionKey) -> None:
@@ -333,7 +346,7 @@ class LocalEngine:
         self._dropped.add(partition)
         await self._disk.run(lambda: self._metadata.save_drop(partition))
         await self._group.barrier()
-        logs.trim(logs.messages.end, logs.journal.end)
+        logs.trim(Trim(logs.messages.end, logs.journal.end))
         self.housekeeping.wake()
 
     # --- compare-and-set values ---------------------------------------------------------------------------------

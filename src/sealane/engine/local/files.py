@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sealane.errors import DataDirectoryInUse
+from sealane.whole_files import sync
 
 
 class File(Protocol):
@@ -233,17 +234,17 @@ class DiskFiles:
             path = path.parent
         for directory in reversed(missing):
             directory.mkdir(mode=0o700, exist_ok=True)
-            sync_directory(directory.parent)
+            sync(directory.parent)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(self._path(old), self._path(new))
-        sync_directory(self._path(new).parent)
+        sync(self._path(new).parent)
 
     def remove(self, name: str) -> None:
         os.unlink(self._path(name))
 
     def sync_directory(self, name: str) -> None:
-        sync_directory(self._path(name))
+        sync(self._path(name))
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self._directory).free
@@ -277,7 +278,7 @@ class DiskFiles:
             os.link(draft, path)
         finally:
             os.unlink(draft)
-        sync_directory(path.parent)
+        sync(path.parent)
 
     def rename_secret(self, old: str, new: str) -> None:
         self.rename(old, new)
@@ -285,16 +286,7 @@ class DiskFiles:
     def remove_secret(self, name: str) -> None:
         path = self._path(name)
         path.unlink()
-        sync_directory(path.parent)
+        sync(path.parent)
 
     def _path(self, name: str) -> Path:
         return self._directory / name
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -230,6 +230,13 @@ class SegmentIndex:
         index = cls(first_sequence)
         index.last_sequence = last_sequence
         index.time_us = time_us
+        try:
+            return index if index._fill(content, partitions, length) else None
+        except (struct.error, UnicodeDecodeError, ValueError):
+            return None
+
+    def _fill(self, content: memoryview, partitions: int, length: int) -> bool:
+        """The names and columns behind the head; whether they are what it says, and nothing else."""
         at = _HEAD.size
         for _ in range(partitions):
             domain_bytes, topic_bytes, number, incarnation, messages, journal = _PARTITION.unpack_from(content, at)
@@ -240,11 +247,11 @@ class SegmentIndex:
             partition = PartitionKey(domain, topic, incarnation, number)
             for kind, end in ((MESSAGES, messages), (JOURNAL, journal)):
                 if end != _NOWHERE:
-                    index.mention(partition, kind, end)
-        for column in index._columns:
+                    self.mention(partition, kind, end)
+        for column in self._columns:
             column.frombytes(content[at : at + length * column.itemsize])
             at += length * column.itemsize
-        return index
+        return at == len(content) and max(self._columns[0], default=-1) < len(self.partitions)
 
 
 _MAGIC = b"SEALIDX\0"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-from sealane.engine.local.files import DiskFiles, sync_directory
+from sealane.engine.local.files import DiskFiles
 from sealane.engine.local.metadata import METADATA_NAME
 from sealane.errors import AlreadyExists, CorruptData, KeyUnavailable, StorageError
 from sealane.security.at_rest.key_backup import make_backup, open_backup, read_backup
@@ -22,6 +22,7 @@ from sealane.security.at_rest.master_key import (
     parse_master_key,
     read_master_key,
 )
+from sealane.whole_files import sync
 
 _ASIDE = "master.key.replaced-"
 """In front of a number: key files that were found in the place of the right one, which nobody throws away unasked."""
@@ -54,7 +55,7 @@ def back_up_key(
     except OSError:
         target.unlink(missing_ok=True)
         raise
-    sync_directory(target.absolute().parent)
+    sync(target.absolute().parent)
 
 
 def needs_passphrase(backup: Path) -> bool:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from sealane.engine.contract import PartitionKey, Value
 from sealane.engine.local.manifest import CompactedFile, pack_places, unpack_places
 from sealane.engine.local.metadata_schema import prepare
+from sealane.engine.local.trims import Trim
 from sealane.errors import StorageFailed, VersionMismatch
 from sealane.log import get_log
 from sealane.security.at_rest.keys import WrappedKey
@@ -122,22 +123,24 @@ class Metadata:
 
     # --- trims and drops ----------------------------------------------------------------------------------------
 
-    def trims(self) -> dict[PartitionKey, tuple[int, int]]:
-        """For each partition that was ever trimmed, below which message offset and which journal number."""
+    def trims(self) -> dict[PartitionKey, Trim]:
+        """For each partition that was ever trimmed."""
         with self._reading():
             rows = self._connection.execute(
-                "SELECT domain, topic, incarnation, partition, messages_before, journal_before FROM trims"
+                "SELECT domain, topic, incarnation, partition, messages_before, journal_before, journal_folded "
+                "FROM trims"
             ).fetchall()
-        return {PartitionKey(*row[:4]): (row[4], row[5]) for row in rows}
+        return {PartitionKey(*row[:4]): Trim(*row[4:]) for row in rows}
 
-    def save_trim(self, partition: PartitionKey, messages_before: int, journal_before: int) -> None:
+    def save_trim(self, partition: PartitionKey, trim: Trim) -> None:
         """Never moves backwards: a lower value than the stored one leaves that one as it is."""
         with self._transaction():
             self._connection.execute(
-                "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "messages_before = max(messages_before, excluded.messages_before), "
-                "journal_before = max(journal_before, excluded.journal_before)",
-                (*partition, messages_before, journal_before),
+                "journal_before = max(journal_before, excluded.journal_before), "
+                "journal_folded = max(journal_folded, excluded.journal_folded)",
+                (*partition, *trim),
             )
 
     def dropped(self) -> set[PartitionKey]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sealane.errors import FormatTooNew, StorageFailed
 
-METADATA_VERSION = 3
+METADATA_VERSION = 4
 
 _TABLES = (
     "CREATE TABLE format (version INTEGER NOT NULL)",
@@ -16,7 +16,7 @@ _TABLES = (
     "CREATE TABLE keys (key TEXT PRIMARY KEY, data BLOB NOT NULL, version INTEGER NOT NULL, expires_us INTEGER)"
     " WITHOUT ROWID",
     "CREATE TABLE trims (domain TEXT, topic TEXT, incarnation INTEGER, partition INTEGER,"
-    " messages_before INTEGER NOT NULL, journal_before INTEGER NOT NULL,"
+    " messages_before INTEGER NOT NULL, journal_before INTEGER NOT NULL, journal_folded INTEGER NOT NULL,"
     " PRIMARY KEY (domain, topic, incarnation, partition)) WITHOUT ROWID",
     "CREATE TABLE drops (domain TEXT, topic TEXT, incarnation INTEGER, partition INTEGER,"
     " PRIMARY KEY (domain, topic, incarnation, partition)) WITHOUT ROWID",
@@ -41,7 +41,12 @@ def _upgrade_2(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE domain_keys ADD COLUMN made_us INTEGER")
 
 
-UPGRADES: dict[int, Callable[[sqlite3.Connection], None]] = {1: _upgrade_1, 2: _upgrade_2}
+def _upgrade_3(connection: sqlite3.Connection) -> None:
+    """Version 3 forgot a journal up to its last snapshot, so that its first entry was the one to begin with."""
+    connection.execute("ALTER TABLE trims ADD COLUMN journal_folded INTEGER NOT NULL DEFAULT 0")
+
+
+UPGRADES: dict[int, Callable[[sqlite3.Connection], None]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3}
 """From each older version, the step that leads to the next one. Runs inside one transaction with all that follow."""
 
 

@@ -8,6 +8,7 @@ from sealane.engine.contract import Append, Opened, PartitionKey
 from sealane.engine.local.index import LogIndex
 from sealane.engine.local.record import MESSAGES
 from sealane.engine.local.tail import LogTail
+from sealane.engine.local.trims import Trim
 from sealane.errors import Fenced, OffsetMismatch, StorageError
 
 
@@ -17,7 +18,17 @@ class PartitionLogs:
     The two differ by what has been called and is not durable yet.
     """
 
-    __slots__ = ("epoch", "journal", "key", "messages", "next_journal", "next_offset", "sealed", "tail")
+    __slots__ = (
+        "epoch",
+        "journal",
+        "journal_folded",
+        "key",
+        "messages",
+        "next_journal",
+        "next_offset",
+        "sealed",
+        "tail",
+    )
 
     def __init__(self, key: PartitionKey) -> None:
         self.key = key
@@ -26,6 +37,7 @@ class PartitionLogs:
         self.sealed = True
         self.messages = LogIndex()
         self.journal = LogIndex()
+        self.journal_folded = 0
         self.tail = LogTail()
         self.next_offset = 0
         self.next_journal = 0
@@ -52,10 +64,11 @@ class PartitionLogs:
         self.next_offset = self.messages.end
         self.next_journal = self.journal.end
 
-    def trim(self, messages_before: int, journal_before: int) -> None:
-        self.messages.trim(messages_before)
-        self.journal.trim(journal_before)
-        self.tail.trim(messages_before)
+    def trim(self, trim: Trim) -> None:
+        self.messages.trim(trim.messages_before)
+        self.journal.trim(trim.journal_before)
+        self.tail.trim(trim.messages_before)
+        self.journal_folded = max(self.journal_folded, trim.journal_folded)
 
     def opened(self, epoch: int) -> Opened:
         return Opened(
@@ -66,6 +79,7 @@ class PartitionLogs:
             journal_end=self.journal.end,
             lost=self.messages.lost(),
             journal_lost=self.journal.lost(),
+            journal_folded=max(self.journal_folded, self.journal.start),
         )
 
 

@@ -94,15 +94,21 @@ class Reads:
             offset = fetched.last.stop
         return result
 
-    async def journal(self, partition: PartitionKey, offset: int) -> list[tuple[int, bytes]]:
+    async def journal(
+        self, partition: PartitionKey, offset: int, bytes_max: int | None = None
+    ) -> list[tuple[int, bytes]]:
         result: list[tuple[int, bytes]] = []
-        while (logs := self._partitions.get(partition)) is not None:
+        spent = 0
+        while (logs := self._partitions.get(partition)) is not None and (bytes_max is None or spent < bytes_max):
             offset = max(offset, logs.journal.start)
-            rows = _rows_from(logs, JOURNAL, offset, JOURNAL_READ_BYTES)
+            budget = JOURNAL_READ_BYTES if bytes_max is None else min(JOURNAL_READ_BYTES, bytes_max - spent)
+            rows = _rows_from(logs, JOURNAL, offset, budget)
             if not rows:
                 break
-            fetched = await self._fetch(logs, JOURNAL, rows, read_journal, JOURNAL_READ_BYTES)
+            fetched = await self._fetch(logs, JOURNAL, rows, read_journal, budget)
             result.extend(entry for entry in fetched.found if entry[0] >= offset)
+            # What was damaged counts as well, so that this ends.
+            spent += max(fetched.spent, 1)
             offset = fetched.last.stop
         return result
 

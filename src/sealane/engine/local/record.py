@@ -186,18 +186,28 @@ def read_head(data: Bytes, position: int, *, tail: bool = False) -> Head | None:
     if _CHECKSUM.unpack_from(data, end - 8)[0] != xxh3_64_intdigest(view[position + 4 : end - 8]):
         return None
     entries = []
+    bodies_bytes = 0
     at = position + layout.fixed.size
     for _ in range(entry_count):
+        if at + _ENTRY.size > end - _CHECKSUM.size:
+            return None
         (kind, flags, domain_bytes, topic_bytes, _, number, count, incarnation, epoch, base, body_bytes, check) = (
             _ENTRY.unpack_from(data, at)
         )
         at += _ENTRY.size
-        domain, topic = _texts(
-            bytes(view[at : at + domain_bytes]), bytes(view[at + domain_bytes : at + domain_bytes + topic_bytes])
-        )
-        at += domain_bytes + topic_bytes
+        names_end = at + domain_bytes + topic_bytes
+        if names_end > end - _CHECKSUM.size:
+            return None
+        try:
+            domain, topic = _texts(bytes(view[at : at + domain_bytes]), bytes(view[at + domain_bytes : names_end]))
+        except UnicodeDecodeError:
+            return None
+        at = names_end
+        bodies_bytes += _aligned(body_bytes)
         partition = PartitionKey(domain, topic, incarnation, number)
         entries.append(Entry(kind, flags, partition, epoch, base, count, body_bytes, check))
+    if record_bytes != 2 * head_bytes + bodies_bytes + _TRAILER.size:
+        return None
     # A coarse time is read as its last instant, so that "committed at or after" never misses a message.
     time_us = time * layout.time_unit_us + layout.time_unit_us - 1
     return Head(version, nonce, sequence, time_us, tuple(entries), head_bytes, record_bytes)

@@ -18,12 +18,13 @@ from pathlib import Path
 from sealane.engine.backup_report import PartitionOffsets, Progress
 from sealane.engine.local.backup_manifest import BackupManifest, CopiedFile, read_manifest
 from sealane.engine.local.copying import copy_file
-from sealane.engine.local.files import DiskFiles, Files, sync_directory
+from sealane.engine.local.files import DiskFiles, Files
 from sealane.engine.local.metadata import METADATA_NAME, Metadata
 from sealane.engine.local.segment import WAL_DIRECTORY
 from sealane.engine.local.start import RESTORE_DRAFT
 from sealane.errors import CorruptData, KeyUnavailable, StorageError
 from sealane.security.at_rest.keys import MASTER_KEY_FILE, check_value, parse_master_key
+from sealane.whole_files import sync
 
 BOOTS_AHEAD = 1 << 13
 """At least how many starts a restored directory is ahead of its backup, and up to twice that: more than an original
@@ -178,14 +179,14 @@ def _put_in_place(data: Path) -> None:
     """Move everything up, durably. A node does not start here before the draft is gone, whole or half empty."""
     draft = data / RESTORE_DRAFT
     for directory, _, _ in os.walk(draft, topdown=False):
-        sync_directory(Path(directory))
+        sync(Path(directory))
     names = sorted(entry.name for entry in draft.iterdir())
     try:
         for name in names:
             os.rename(draft / name, data / name)
-        sync_directory(data)
+        sync(data)
         os.rmdir(draft)
-        sync_directory(data)
+        sync(data)
     except OSError:
         for name in names:
             shutil.rmtree(data / name, ignore_errors=True)

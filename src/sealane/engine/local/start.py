@@ -132,8 +132,8 @@ class Start:
         for partition in self.dropped:
             self.partitions.pop(partition, None)
         self.metadata.forget_drops(self.dropped - mentioned)
-        for partition, (messages_before, journal_before) in self.metadata.trims().items():
-            self._logs(partition).trim(messages_before, journal_before)
+        for partition, trim in self.metadata.trims().items():
+            self._logs(partition).trim(trim)
         for logs in self.partitions.values():
             logs.forget_reserved()
 

@@ -90,6 +90,8 @@ class Wal:
         """Set it to have the next record begin a segment of its own, as soon as one is ready."""
         self.closed: list[Segment] = []
         """Segments that a write has filled, oldest first; whoever looks after them takes them from here."""
+        self._were_large = False
+        """Whether the records of the segment before this one were, on average."""
 
     @property
     def next_sequence(self) -> int:
@@ -177,11 +179,12 @@ class Wal:
         return False
 
     def _records_are_large(self) -> bool:
+        """Of the newest segment that has any: one that has just begun says nothing of what comes."""
         segment = self.active
-        if segment is None:
-            return False
-        records = self._next_sequence - segment.header.first_sequence
-        return records > 0 and segment.end / records > _LARGE_RECORD_BYTES
+        records = 0 if segment is None else self._next_sequence - segment.header.first_sequence
+        if segment is None or records == 0:
+            return self._were_large
+        return segment.end / records > _LARGE_RECORD_BYTES
 
     def discard_spare(self) -> None:
         """Give the space of a half-prepared segment back."""
@@ -238,6 +241,7 @@ class Wal:
             file = self._files.open(name, create=True)
             self._files.sync_directory(WAL_DIRECTORY)
         if self.active is not None and self._file is not None:
+            self._were_large = self._records_are_large()
             self._file.close()
             self.closed.append(self.active)
         header = SegmentHeader(record.FORMAT, nonce, self._next_sequence, time_us)

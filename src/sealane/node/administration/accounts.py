@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sealane.node.administration.api_keys import NoArguments
+from sealane.errors import AlreadyExists
+from sealane.node.administration.api_keys import NoArguments, wanted_account
 from sealane.node.administration.over_accounts import authorise_list, authorise_over, sees
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.security.accounts import Account
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 class OneAccount(msgspec.Struct):
     name: str
+
+
+class CreateAccount(msgspec.Struct):
+    name: str
+    domain: str | None = None
+    roles: list[str] | None = None
+    """A member, if nobody says otherwise."""
 
 
 class ChangeRoles(msgspec.Struct):
@@ -39,6 +47,17 @@ async def _show(session: Session, asked: OneAccount, progress: Progress) -> dict
         **_told(session, account),
         "grants": [{"subject": each.subject, "action": each.action, "pattern": each.pattern} for each in grants],
     }
+
+
+async def _create(session: Session, asked: CreateAccount, progress: Progress) -> dict[str, Any]:
+    """An account without credentials: somebody comes by it who is known otherwise, or gets a credential later."""
+    accounts = session.node.identity.accounts
+    authorise_over(session, wanted_account(session, asked.name, asked.domain, asked.roles))
+    if accounts.find(asked.name) is not None:
+        raise AlreadyExists("account", asked.name, "`sealane account roles` and `sealane account disable` change it")
+    account = await accounts.ensure(asked.name, domain=asked.domain, roles=asked.roles)
+    await session.note("account.create", asked.name, {"roles": " ".join(sorted(account.roles))})
+    return _told(session, account)
 
 
 async def _disable(session: Session, asked: OneAccount, progress: Progress) -> dict[str, Any]:
@@ -93,6 +112,7 @@ def _told(session: Session, account: Account) -> dict[str, Any]:
 
 
 COMMANDS_OF_ACCOUNTS: Commands = {
+    "account.create": Command(CreateAccount, _create, "notes"),
     "account.list": Command(NoArguments, _list, "reads"),
     "account.show": Command(OneAccount, _show, "reads"),
     "account.disable": Command(OneAccount, _disable, "notes"),

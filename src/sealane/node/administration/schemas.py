@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sealane.errors import InvalidArgument
-from sealane.message import split_topic
+from sealane.message import check_name, split_topic
 from sealane.node.administration.table import Command, Commands, Progress
 from sealane.node.schemas.records import SchemaVersion, TopicSchemas
 from sealane.node.schemas.registry import Schemas
@@ -94,6 +94,8 @@ async def _registered(session: Session, name: str, asked: RegisterSchema) -> tup
 async def _check(session: Session, asked: OneSchema, progress: Progress) -> dict[str, Any]:
     """Whether it could be registered: `problems` says what is in its way, `version` which one it is already."""
     name = _readable(session, asked.topic)
+    for kind, part in zip(("domain", "topic"), split_topic(name), strict=True):
+        check_name(kind, part, session.limits)
     problems, version = await _schemas(session).problems(name, asked.definition, asked.compatibility)
     return {"topic": name, "compatible": not problems, "problems": problems, "version": version}
 

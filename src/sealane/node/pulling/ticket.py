@@ -52,7 +52,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
             if len(text) > TICKET_CHARS_MAX:
                 raise ValueError
             return _decoder.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        except (ValueError, binascii.Error, msgspec.DecodeError):
+        except (ValueError, binascii.Error, msgspec.DecodeError, RecursionError):
             raise InvalidArgument("lease", "is not a lease that a pull has returned") from None
 
 

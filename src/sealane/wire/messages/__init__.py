@@ -71,6 +71,8 @@ from sealane.wire.messages.reading import (
     Browse,
     Browsed,
     DescribeLogs,
+    HistoryRead,
+    ReadHistory,
 )
 from sealane.wire.messages.shapes import (
     LeaseRuns,
@@ -105,6 +107,7 @@ __all__ = [
     "Extend",
     "Goodbye",
     "Hello",
+    "HistoryRead",
     "LeaseRuns",
     "Leave",
     "Life",
@@ -123,6 +126,7 @@ __all__ = [
     "PublishStaged",
     "PublishTo",
     "Published",
+    "ReadHistory",
     "Redrive",
     "Refused",
     "Release",
@@ -170,6 +174,7 @@ Request = (
     | Unbind
     | ListExchanges
     | Browse
+    | ReadHistory
     | DescribeLogs
     | Status
     | Backup
@@ -178,7 +183,7 @@ Request = (
 """What a client asks and a node answers."""
 Note = Credit | Settle | Release | Leave
 """What a client tells without waiting."""
-Reply = Done | Answer | Refused | Published | Routed | Attached | Browsed
+Reply = Done | Answer | Refused | Published | Routed | Attached | Browsed | HistoryRead
 """What ends a request."""
 News = Deliver | Revoke | Ended | Progress
 """What a node tells without being asked, or before it has answered."""

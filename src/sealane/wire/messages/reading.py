@@ -27,9 +27,30 @@ class Browsed(Numbered, tag=81):
     parts: list[tuple[int, int, int, bytes | None]]
 
 
+class ReadHistory(Numbered, tag=83):
+    """What has happened to a partition's messages, from a journal entry on. Answered by `HistoryRead`."""
+
+    topic: str
+    partition: int
+    entry: int
+    bytes_max: int = 1 << 18
+    """Of the journal, about."""
+    incarnation: int | None = None
+    """Given: refused with `topic-not-found` if the topic was deleted and made again since."""
+    stop: int | None = None
+    """Given: entries from there on are of no use."""
+
+
+class HistoryRead(Numbered, tag=84):
+    """The body is an Arrow IPC stream, a row an event; see `sealane.delivery.history`."""
+
+    next_entry: int
+    """Where to go on; the entry that was asked for: there is nothing more yet."""
+
+
 class DescribeLogs(Numbered, tag=82):
     """What there is to read of topics, by names and patterns. Answered with `[[name, incarnation, [[partition, start,
-    end, at], …]], …]`, in order of the names.
+    end, at, journal_start, journal_end], …]], …]`, in order of the names.
     """
 
     topics: list[str]
