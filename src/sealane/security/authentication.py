@@ -17,9 +17,16 @@ PLUGINS = "sealane.authenticators"
 class Authentication:
     """The first authenticator that knows what is shown decides; a certificate counts where nothing else is shown."""
 
-    def __init__(self, by_credentials: Sequence[Authenticator], by_certificate: Authenticator | None = None) -> None:
+    def __init__(
+        self,
+        by_credentials: Sequence[Authenticator],
+        by_certificate: Authenticator | None = None,
+        by_appointment: Authenticator | None = None,
+    ) -> None:
+        """`by_appointment` is asked last: it knows whom a door stands for."""
         self._by_credentials = list(by_credentials)
         self._by_certificate = by_certificate
+        self._by_appointment = by_appointment
 
     def add(self, plugins: Sequence[Authenticator]) -> None:
         """They are asked after those that are there already."""
@@ -34,8 +41,8 @@ class Authentication:
         if shown.credentials:
             # Whoever shows something does not want to be someone else by their certificate.
             raise Unauthenticated(f"none of the credentials shown is known here; {self._known()}")
-        if self._by_certificate is not None:
-            principal = await self._by_certificate.authenticate(shown)
+        for last in (self._by_certificate, self._by_appointment):
+            principal = await last.authenticate(shown) if last is not None else None
             if principal is not None:
                 return principal
         raise Unauthenticated(f"no credential was shown; {self._known()}")

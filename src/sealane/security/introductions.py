@@ -23,6 +23,8 @@ class Introduction:
     address: str = ""
     """The host it comes from."""
     door: str = ""
+    appointed: str = ""
+    """Who everyone is who shows nothing, by the settings of a door whose protocol has no word for it: an account."""
 
 
 Authenticate = Callable[[Introduction], Awaitable[Principal]]

@@ -9,8 +9,9 @@ from sealane.message.names import DEFAULT_DOMAIN
 
 Action = Literal["publish", "consume", "manage", "admin"]
 """What can be done to `domain/name`: `manage` is making, changing and deleting; `admin` is everything."""
-Kind = Literal["local", "certificate", "key", "user", "token"]
-"""By what a principal came in: `local` is whoever runs the broker in a process of their own."""
+Kind = Literal["local", "certificate", "key", "user", "token", "door"]
+"""By what a principal came in: `local` is whoever runs the broker in a process of their own, `door` whoever came by a
+door that stands for an account."""
 
 ADMIN_ROLE = "admin"
 

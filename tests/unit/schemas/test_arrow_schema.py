@@ -142,6 +142,7 @@ def test_whatever_bytes_come_there_is_a_verdict(place: int, value: int) -> None:
         (base64.b64encode(b"hello").decode(), "no Arrow IPC schema message"),
         (text_of(pa.schema([])), "no fields"),
         (text_of(pa.schema([("a", pa.int8()), ("a", pa.int8())])), "more than once"),
+        (text_of(pa.schema([("a", pa.struct([("b", pa.int8()), ("b", pa.int8())]))])), "'b' is there more than once"),
         (text_of(pa.schema([("a", pa.dictionary(pa.int8(), pa.utf8()))])), "use a plain type"),
         (text_of(pa.schema([("a", pa.list_(pa.string_view()))])), "use a plain type"),
         (text_of(pa.schema([(f"f{number}", pa.int8()) for number in range(FIELDS_MAX + 1)])), f"{FIELDS_MAX:,}"),
@@ -150,6 +151,14 @@ def test_whatever_bytes_come_there_is_a_verdict(place: int, value: int) -> None:
 def test_what_cannot_be_checked_is_not_taken(text: str, problem: str) -> None:
     with pytest.raises(InvalidSchema, match=problem):
         ArrowSchema(text)
+
+
+def test_a_name_that_is_no_text_is_found_wherever_it_is() -> None:
+    schema = pa.schema([("a", pa.struct([("price", pa.int8())]))])
+    assert b"price" in schema.serialize().to_pybytes()
+    changed = schema.serialize().to_pybytes().replace(b"price", b"pr\xffce")
+    with pytest.raises(InvalidSchema, match="UTF-8"):
+        ArrowSchema(base64.b64encode(changed).decode())
 
 
 def test_types_within_types_go_so_deep_and_no_deeper() -> None:

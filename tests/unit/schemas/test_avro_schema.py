@@ -13,7 +13,7 @@ from sealane.errors import InvalidSchema
 from sealane.schemas import incompatibilities
 from sealane.schemas.avro.avro_schema import FEW_PAYLOADS, TYPES_MAX, AvroSchema
 from sealane.schemas.avro.canonical import fingerprint
-from sealane.schemas.avro.one_value import VALUES_NESTED_MAX
+from sealane.schemas.avro.one_value import DECIMAL_DIGITS_MAX, VALUES_NESTED_MAX
 from tests.unit.spark.values.avro_schemas import records, written
 
 patient = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -154,6 +154,15 @@ def test_any_type_can_be_outermost(schema: Any) -> None:
 def test_what_is_no_schema_is_refused(schema: str) -> None:
     with pytest.raises(InvalidSchema):
         AvroSchema(schema)
+
+
+def test_a_decimal_has_so_many_digits_and_no_more() -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": DECIMAL_DIGITS_MAX, "scale": 0}
+    assert schema_of(decimal).check([b"\x02\x01"]) is None
+    with pytest.raises(InvalidSchema, match="digits"):
+        schema_of({**decimal, "precision": DECIMAL_DIGITS_MAX + 1})
+    with pytest.raises(InvalidSchema, match="digits"):
+        schema_of({**decimal, "precision": 10**18})
 
 
 def test_a_logical_type_that_nobody_knows_is_ignored() -> None:

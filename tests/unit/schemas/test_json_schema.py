@@ -124,6 +124,7 @@ def test_every_kind_of_rule_says_what_is_expected(schema: Any, document: Any, pr
         ('{"pattern": "(?=a)"}', "$.pattern"),
         ('{"pattern": "(a{1000}){1000}"}', "$.pattern"),
         ('{"multipleOf": 1e-12}', "multipleOf"),
+        ('{"patternProperties": 5}', "$.patternProperties"),
     ],
 )
 def test_what_is_no_schema_or_leads_elsewhere_is_refused(schema: str, problem: str) -> None:

@@ -134,6 +134,11 @@ def test_the_message_is_the_only_one_or_the_one_that_is_named() -> None:
         schema_of(of=None)
 
 
+def test_what_it_was_compiled_to_has_every_type_that_it_speaks_of() -> None:
+    with pytest.raises(InvalidSchema, match=r"M\.lines is of a type that it does not have|cannot be read"):
+        schema_of(ORDER, enums=[enum("Line", 0)])
+
+
 def test_what_it_was_compiled_to_must_be_that_and_not_too_large() -> None:
     with pytest.raises(InvalidSchema, match="cannot be read"):
         ProtobufSchema(b"hello", None)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sealane.errors import InvalidBatch
 from sealane.message.ipc_message import inspect
-from sealane.schemas.arrow.fields import all_unread, check_fields, refused
+from sealane.schemas.arrow.fields import all_unread, check_fields, check_names, refused
 from sealane.schemas.arrow.messages import messages_in
 from sealane.schemas.paths import path_of
 from sealane.schemas.schema import Misfit, Problem
@@ -30,19 +30,19 @@ class ArrowSchema:
         self.schema = _schema_in(text)
         try:
             self._check()
+            empty = pa.RecordBatch.from_pylist([], schema=self.schema)
         except UnicodeDecodeError:
             raise refused("the name of a field is no UTF-8") from None
+        except pa.ArrowException:
+            raise refused("it has a type of which Arrow can make no column") from None
         self.identity = self.schema.serialize().to_pybytes()
-        empty = pa.RecordBatch.from_pylist([], schema=self.schema)
         self._parts = inspect(memoryview(empty.serialize()))[1:3]
         """The number of nodes and of buffers that a record batch has."""
 
     def _check(self) -> None:
         if not self.schema.names:
             raise refused("it has no fields")
-        twice = [name for name in self.schema.names if self.schema.names.count(name) > 1]
-        if twice:
-            raise refused(f"the field {twice[0]!r} is there more than once")
+        check_names(self.schema.names)
         check_fields(self.schema)
 
     def check(self, payloads: Sequence[bytes]) -> Misfit | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -21,7 +22,9 @@ Steps = tuple[Step, ...]
 
 
 def check_fields(fields: Iterable[pa.Field]) -> None:
-    """Raise `InvalidSchema` for what cannot be checked: types whose values are in other messages, or elsewhere."""
+    """Raise `InvalidSchema` for what cannot be checked: types whose values are in other messages, or elsewhere; and
+    `UnicodeDecodeError` for a name that is no text.
+    """
     waiting: list[tuple[pa.Field, int]] = [(each, 0) for each in fields]
     count = 0
     while waiting:
@@ -31,9 +34,19 @@ def check_fields(fields: Iterable[pa.Field]) -> None:
             raise refused(f"it has more than {FIELDS_MAX:,} fields")
         if nested > TYPES_NESTED_MAX:
             raise refused(f"types are within types more than {TYPES_NESTED_MAX} deep")
+        name = field.name  # One that is no UTF-8 is found here, wherever it is.
         if not _is_plain(field.type):
-            raise refused(f"{field.name[:80]!r} is of type {_named(field.type)}, which is not taken; use a plain type")
+            raise refused(f"{name[:80]!r} is of type {_named(field.type)}, which is not taken; use a plain type")
+        if pa.types.is_struct(field.type):
+            check_names([each.name for each in field.type])
         waiting += [(each, nested + 1) for each in _within(field.type)]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise `InvalidSchema` if two fields have one name: nobody could tell which is meant."""
+    twice = {name for name, times in Counter(names).items() if times > 1}
+    if twice:
+        raise refused(f"the field {min(twice)[:80]!r} is there more than once")
 
 
 def unread(read: pa.Field, written: pa.Field, steps: Steps) -> Iterator[Problem]:

@@ -93,5 +93,13 @@ def _known_to_avro(text: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Of logical types that it does not know: those are ignored.
             return schemas.parse(text)
-    except (AvroException, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        AvroException,
+        LookupError,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise refused(f"it is no Avro schema: {' '.join(str(error).split())}") from None

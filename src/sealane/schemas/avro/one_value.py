@@ -18,6 +18,8 @@ from sealane.schemas.paths import Step
 
 VALUES_NESTED_MAX = 100
 """Records, lists and maps within each other in one payload: deeper is refused."""
+DECIMAL_DIGITS_MAX = 1_000
+"""Of a decimal: comparing one with the largest that has so many takes a microsecond, and without end of some others."""
 
 _INTS, _LONGS = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 _MILLIS = (-(_LONGS[1] // 1_000), _LONGS[1] // 1_000)
@@ -286,6 +288,8 @@ def _precision(schema: Mapping[str, Any]) -> int | None:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
         return None
+    if precision > DECIMAL_DIGITS_MAX:
+        raise InvalidSchema("avro", f"a decimal of it has more than {DECIMAL_DIGITS_MAX:,} digits")
     return precision if precision >= 1 and 0 <= scale <= precision else None
 
 

@@ -50,7 +50,8 @@ class Document:
         for pointer, schema in self._all():
             if isinstance(schema, dict):
                 self._check(pointer, schema)
-                patterns += ("pattern" in schema) + len(schema.get("patternProperties", ()))
+                named = schema.get("patternProperties")
+                patterns += ("pattern" in schema) + (len(named) if isinstance(named, dict) else 0)
         if patterns > PATTERNS_MAX:
             raise refused(f"it has {patterns:,} regular expressions, at most {PATTERNS_MAX} are possible")
         _Expansion(self).check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,11 +96,21 @@ def shapes_of(files: Iterable[Any]) -> Shapes:
         _add_enums(shapes, file.enum_type, around, syntax)
         for message in file.message_type:
             _add_message(shapes, message, around, syntax)
+    _check_types(shapes)
     return shapes
 
 
 def refused(problem: str) -> InvalidSchema:
     return InvalidSchema("protobuf", shortened(problem))
+
+
+def _check_types(shapes: Shapes) -> None:
+    """What is compiled names only what there is; what was damaged since may not."""
+    by_type: dict[int, Mapping[str, object]] = {MESSAGE: shapes.messages, GROUP: shapes.messages, ENUM: shapes.enums}
+    for message in shapes.messages.values():
+        for each in message.fields.values():
+            if each.type in by_type and each.type_name not in by_type[each.type]:
+                raise refused(f"{message.name}.{each.name} is of a type that it does not have")
 
 
 def _add_enums(shapes: Shapes, enums: Iterable[Any], around: str, syntax: str) -> None:

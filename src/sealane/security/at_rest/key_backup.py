@@ -87,13 +87,13 @@ def read_backup(data: bytes, where: str) -> KeyBackup:
     """Read back what `make_backup` wrote; `where` is what an error calls the file."""
     try:
         backup = msgspec.json.decode(data, type=KeyBackup)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         backup = None
     if backup is None or backup.kind != KIND or (backup.key is None) == (backup.sealed is None):
         raise KeyUnavailable(f"{where} is not a backup of a Sealane master key (`sealane key backup` makes one)")
     if backup.format > FORMAT:
         raise FormatTooNew(where, backup.format, FORMAT)
-    if not hmac.compare_digest(backup.sum, _sum(backup)):
+    if not hmac.compare_digest(backup.sum.encode(), _sum(backup).encode()):
         raise KeyUnavailable(f"{where} is damaged (its checksum does not match); use another copy")
     return backup
 
@@ -106,7 +106,7 @@ def open_backup(backup: KeyBackup, passphrase: str | None, where: str) -> bytes:
         raise KeyUnavailable(f"{where} is sealed by a passphrase: give it")
     else:
         master = _opened(backup.sealed, backup.check, passphrase, where)
-    if len(master) != KEY_BYTES or not hmac.compare_digest(check_value(master).hex(), backup.check):
+    if len(master) != KEY_BYTES or not hmac.compare_digest(check_value(master).hex().encode(), backup.check.encode()):
         raise KeyUnavailable(f"{where} does not hold the key that it says; use another copy")
     return master
 

@@ -62,7 +62,7 @@ def parse_master_key(text: bytes, where: str) -> bytes:
     body = fields.get("key", "")
     if not text.startswith(b"sealane master key") or not body:
         raise KeyUnavailable(f"{where} is not a Sealane master key file; restore the right one from your backup")
-    if not hmac.compare_digest(fields.get("sum", ""), _sum(body)):
+    if not hmac.compare_digest(fields.get("sum", "").encode(), _sum(body).encode()):
         raise KeyUnavailable(f"{where} is damaged (its checksum does not match); restore it from your backup")
     try:
         key = bytes.fromhex(body)

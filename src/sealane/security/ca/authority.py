@@ -24,6 +24,7 @@ from sealane.security.ca.keys import (
 )
 from sealane.security.ca.moments import DAY_US, SECOND_US, to_us, to_utc, whole_seconds
 from sealane.security.ca.names import account_name, distinguished, host_names, new_serial
+from sealane.security.foreign_bytes import UNREADABLE
 from sealane.security.settings import KeyType
 
 BACKDATED_US = 300 * SECOND_US
@@ -107,7 +108,7 @@ class Authority:
         """Whether it is signed by this authority's key, not only in its name."""
         try:
             certificate.verify_directly_issued_by(self.certificate)
-        except (InvalidSignature, ValueError, TypeError):
+        except (InvalidSignature, TypeError, *UNREADABLE):
             return False
         return True
 

@@ -13,6 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from sealane.errors import InvalidArgument, InvalidName
 from sealane.security.accounts import check_account_name
+from sealane.security.foreign_bytes import UNREADABLE
 
 COMMON_NAME_CHARS_MAX = 64
 """What X.509 lets a common name have."""
@@ -83,5 +84,5 @@ def fingerprint_of(pem: str) -> str:
     """The same of a certificate in PEM; empty for what is none, which is no certificate's."""
     try:
         return fingerprint(x509.load_pem_x509_certificate(pem.encode()).public_bytes(Encoding.DER))
-    except ValueError:
+    except UNREADABLE:
         return ""

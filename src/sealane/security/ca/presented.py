@@ -17,6 +17,7 @@ from sealane.security.ca.ledger import Ledger
 from sealane.security.ca.moments import said
 from sealane.security.ca.names import fingerprint
 from sealane.security.ca.records import CertificateRecord
+from sealane.security.foreign_bytes import UNREADABLE
 from sealane.security.principals import Principal
 
 _NEXT = "ask an administrator of the node for another one"
@@ -65,7 +66,7 @@ def _mismatch(record: CertificateRecord, account: Account | None) -> str | None:
 def _stranger(der: bytes, authorities: Iterable[Authority]) -> str:
     try:
         certificate = x509.load_der_x509_certificate(der)
-    except ValueError:
+    except UNREADABLE:
         return "what was shown is not an X.509 certificate"
     if any(authority.has_issued(certificate) for authority in authorities):
         return f"this certificate is by an authority of this node, which has no record of it; {_NEXT}"

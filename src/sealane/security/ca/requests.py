@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 
 from sealane.errors import InvalidArgument
 from sealane.security.ca.keys import CertifiedKey, check_strength
+from sealane.security.foreign_bytes import UNREADABLE
 
 REQUEST_CHARS_MAX = 32_768
 """Of a request in PEM: ten times what one with the largest key takes."""
@@ -22,7 +22,7 @@ def requested_key(pem: str) -> CertifiedKey:
     try:
         request = x509.load_pem_x509_csr(pem.encode())
         key = request.public_key()
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         problem = "is not a certificate signing request in PEM (-----BEGIN CERTIFICATE REQUEST-----)"
         raise InvalidArgument("csr", problem) from None
     # The strength comes first: what a weak key has signed proves nothing.
@@ -35,5 +35,5 @@ def requested_key(pem: str) -> CertifiedKey:
 def _is_signed(request: x509.CertificateSigningRequest) -> bool:
     try:
         return request.is_signature_valid
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return False

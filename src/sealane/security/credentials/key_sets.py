@@ -112,7 +112,7 @@ def _public_keys(text: bytes) -> dict[str, PublicKey]:
     for entry in entries:
         try:
             key = jwt.PyJWK.from_dict(entry).key
-        except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError, KeyError):
             continue  # Sets have keys of other kinds, for other uses.
         algorithms = _algorithms(key)
         if algorithms and entry.get("use", "sig") == "sig" and isinstance(entry.get("kid"), str):

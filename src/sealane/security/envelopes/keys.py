@@ -11,12 +11,12 @@ import hashlib
 import hmac
 from typing import Literal, Self, get_args
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from sealane.errors import InvalidArgument
+from sealane.security.foreign_bytes import UNREADABLE
 
 KeyKind = Literal["x25519", "rsa-2048", "rsa-3072", "rsa-4096"]
 KEY_KINDS: tuple[KeyKind, ...] = get_args(KeyKind)
@@ -61,7 +61,7 @@ class PublicKey:
             raise InvalidArgument("public key", "is a private key: that one stays where it is; give its public half")
         try:
             return cls(serialization.load_pem_public_key(data))
-        except (ValueError, UnsupportedAlgorithm):
+        except UNREADABLE:
             raise InvalidArgument("public key", "is not a public key in PEM (-----BEGIN PUBLIC KEY-----)") from None
 
     def pem(self) -> str:
@@ -111,7 +111,7 @@ class PrivateKey:
         except TypeError:
             problem = "is not under a passphrase; leave it out" if passphrase else "needs its passphrase"
             raise InvalidArgument("private key", problem) from None
-        except (ValueError, UnsupportedAlgorithm):
+        except UNREADABLE:
             hint = ", or the passphrase is not the right one" if passphrase else ""
             raise InvalidArgument("private key", f"is not a private key in PEM{hint}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -53,9 +54,17 @@ def test_a_passphrase_that_is_too_short_is_refused() -> None:
         backup(os.urandom(32), "x" * (PASSPHRASE_CHARS_MIN - 1))
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[1]", master_key_text(bytes(32))])
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"\xff\xfe", b"[1]", b'{"x": ' + b"[" * 3_000, master_key_text(bytes(32))]
+)
 def test_what_is_no_backup_is_refused(content: bytes) -> None:
     with pytest.raises(KeyUnavailable, match="is not a backup"):
+        read_backup(content, "f")
+
+
+def test_a_backup_with_another_sum_is_refused_whatever_is_in_it() -> None:
+    content = re.sub(rb'"sum": "[0-9a-f]*"', '"sum": "é"'.encode(), backup(os.urandom(32), None))
+    with pytest.raises(KeyUnavailable, match="is damaged"):
         read_backup(content, "f")
 
 

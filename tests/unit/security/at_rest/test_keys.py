@@ -87,6 +87,7 @@ def test_a_wrong_key_is_refused_by_name(secrets, store):
         (b"", "not a Sealane master key file"),
         (b"hello\n", "not a Sealane master key file"),
         (master_key_text(bytes(32)).replace(b"key 00", b"key 01"), "checksum"),
+        (master_key_text(bytes(32)).rstrip() + b"\xff\n", "checksum"),
         (master_key_text(bytes(32))[:60], "not a Sealane master key file"),
         (master_key_text(bytes(31)), "32-byte key"),
         (b"\xff\xfe\x00", "not a Sealane master key file"),

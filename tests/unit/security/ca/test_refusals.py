@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import warnings
 from collections.abc import Callable
@@ -146,6 +147,13 @@ async def test_bytes_that_are_no_certificate_are_refused(shown: bytes) -> None:
     assert refusal(await office(), shown) == "what was shown is not an X.509 certificate"
 
 
+async def test_a_certificate_of_a_version_that_there_is_not_is_refused() -> None:
+    at = await office()
+    third_version, another = bytes.fromhex("a003020102"), bytes.fromhex("a003020142")
+    shown = der(await at.authorities.issue("anna")).replace(third_version, another, 1)
+    assert refusal(at, shown) == "what was shown is not an X.509 certificate"
+
+
 async def test_the_authenticator_leaves_those_alone_who_show_something_else() -> None:
     at = await office()
     shown = der(await at.authorities.issue("anna"))
@@ -221,6 +229,14 @@ async def test_a_request_with_a_key_of_another_kind_is_refused() -> None:
     "text", ["", "junk", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----"]
 )
 async def test_what_is_no_request_is_refused(text: str) -> None:
+    assert "is not a certificate signing request" in await refused_request(text)
+
+
+async def test_a_request_of_a_version_that_there_is_not_is_refused() -> None:
+    made = x509.load_pem_x509_csr(pem(request(ec.generate_private_key(ec.SECP256R1()))).encode())
+    other = made.public_bytes(Encoding.DER).replace(bytes.fromhex("020100"), bytes.fromhex("020110"), 1)
+    body = base64.encodebytes(other).decode()
+    text = f"-----BEGIN CERTIFICATE REQUEST-----\n{body}-----END CERTIFICATE REQUEST-----\n"
     assert "is not a certificate signing request" in await refused_request(text)
 
 

@@ -140,6 +140,11 @@ async def test_the_issuer_cannot_sign_in_the_name_of_the_node(identity: Identity
     assert "not valid here" in await refusal(identity, issuer.token(iss="sealane"))
 
 
+async def test_keys_of_a_set_that_lack_something_are_passed_over(identity: Identity, issuer: Issuer) -> None:
+    issuer.publish({"kty": "oct", "kid": "s"}, {"kty": "EC", "kid": "x"}, {"kty": "RSA", "kid": "y"}, public(EC, "e"))
+    assert (await entered(identity, issuer.token())).name == "external:anna"
+
+
 async def test_symmetric_and_short_keys_of_a_set_are_not_used(identity: Identity, issuer: Issuer) -> None:
     issuer.publish(
         {"kty": "oct", "k": "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s", "kid": "o"},

@@ -99,6 +99,12 @@ def test_what_is_no_key_is_refused(text: str) -> None:
         PrivateKey.from_pem(text)
 
 
+def test_a_key_of_another_kind_that_is_cut_short_is_refused() -> None:
+    x448_of_32_bytes = base64.b64encode(bytes.fromhex("302e020100300506032b656f04220420") + bytes(32)).decode()
+    with pytest.raises(InvalidArgument, match="is not a private key"):
+        PrivateKey.from_pem(f"-----BEGIN PRIVATE KEY-----\n{x448_of_32_bytes}\n-----END PRIVATE KEY-----\n")
+
+
 def test_a_key_longer_than_any_is_refused_before_it_is_read() -> None:
     PublicKey.from_pem(key().public.pem() + "\n" * (PEM_BYTES_MAX - len(key().public.pem())))
     with pytest.raises(InvalidArgument, match="at most"):
