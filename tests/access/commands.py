@@ -141,6 +141,7 @@ COMMANDS: dict[str, Row] = {
     "drop_staged": Row(needs("publish"), _drop_staged, (wire.DropStaged,)),
     "attach": Row(needs("consume"), _consume, (wire.Attach, wire.Ack, wire.Nack, wire.Extend, wire.Detach)),
     "browse": Row(needs("consume"), lambda lane, domain: lane.browse(f"{domain}/t", 0, 0), (wire.Browse,)),
+    "history": Row(needs("consume"), lambda lane, domain: lane.history(f"{domain}/t", 0, 0), (wire.ReadHistory,)),
     "browse_packed": Row(needs("consume"), lambda lane, domain: lane.browse(f"{domain}/t", 0, 0)),
     "logs": Row(needs("consume"), _finds_log, (wire.DescribeLogs,)),
     "advance": Row(
@@ -179,6 +180,7 @@ _WEBHOOK = {"topic": "{domain}/t", "subscription": "s"}
 _PASSWORD = "correct horse battery staple"
 
 _ADMINISTRATION: dict[str, tuple[Rule, dict[str, Any]]] = {
+    "account.create": (_DOMAIN, {"name": "robot.{domain}", "domain": "{domain}"}),
     "account.disable": (of_own_domain, {"name": "nobody"}),
     "account.enable": (of_own_domain, {"name": "nobody"}),
     "account.list": (of_own_domain, {}),

@@ -113,7 +113,7 @@ async def test_the_same_id_is_stored_once(doors: ManyDoors, door: str) -> None:
 @every_door
 async def test_what_has_expired_is_not_delivered_and_what_waits_comes_later(doors: ManyDoors, door: str) -> None:
     async with DOORS[door](doors) as speaker:
-        await speaker.publish("t", Given(b"gone", ttl=0.001), Given(b"later", delay=0.2), Given(b"now"))
+        await speaker.publish("t", Given(b"gone", ttl=0.000_001), Given(b"later", delay=0.2), Given(b"now"))
         taken = await speaker.take("t", "s", 2)
         assert [each.payload for each in taken] == [b"now", b"later"]
         await speaker.ack("t", "s", taken)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 
 from sealane.errors import Unauthenticated
@@ -28,7 +27,7 @@ def credentials_of(authorization: str | None) -> dict[str, Any] | None:
 def _user_and_password(value: str) -> dict[str, Any]:
     try:
         user, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # It is no base64, not even ASCII, or no text.
         user = colon = password = ""
     if not colon:
         raise Unauthenticated("the Authorization header is Basic, but not user:password in base64")

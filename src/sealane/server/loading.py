@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from sealane.errors import InvalidArgument, InvalidSettings
+from sealane.server.frames_variables import ENABLED as FRAMES_ENABLED
+from sealane.server.frames_variables import from_frames_variables
 from sealane.server.schema import Scalar, place, settings
 from sealane.server.settings import ServerSettings
 from sealane.server.sources import CONFIG_NAME, Given, Origin, from_environment, from_file, from_flags
@@ -45,7 +47,8 @@ def load(
     pairs: Iterable[str] = (),
     flags: Iterable[Given] = (),
 ) -> Loaded:
-    """The settings, a later source winning over an earlier one: defaults, file, environment, flags.
+    """The settings, a later source winning over an earlier one: defaults, file, environment, flags. Where the frames
+    door is open, the variables of its document come between the file and the environment of Sealane's own.
 
     The file is `config`, else that of `SEALANE_CONFIG`, else `sealane.yaml` in the current directory if there is one.
     `pairs` are `name=value`, `flags` those that have an option of their own. Raises `InvalidSettings` with all that is
@@ -57,6 +60,10 @@ def load(
     given: dict[str, Given] = {}
     for each in _all_given(path, environ, pairs, flags, problems):
         given[each.name] = each
+    if _is_on(FRAMES_ENABLED, given):
+        for each in from_frames_variables(environ):
+            if each.name not in given or given[each.name].origin.kind == "file":
+                given[each.name] = each
     values: dict[str, Scalar] = {}
     for name, setting in settings().items():
         values[name] = setting.default
@@ -72,6 +79,14 @@ def load(
         raise InvalidSettings(problems)
     entries = (Entry(name, values[name], given[name].origin if name in given else _DEFAULT) for name in values)
     return Loaded(built, path, tuple(entries))
+
+
+def _is_on(name: str, given: Mapping[str, Given]) -> bool:
+    """Whether a switch is on by what was written; what cannot be read is told elsewhere."""
+    try:
+        return name in given and parse(settings()[name], given[name].raw) is True
+    except NotAllowed:
+        return False
 
 
 def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path | None:

@@ -170,7 +170,7 @@ class NodeCollector(Collector):
         yield "sealane_storage_limit_bytes", "What they may take, if that is limited.", usage.bytes_max
         yield "sealane_storage_full", "1 while publishes are refused for want of room.", usage.full is not None
         yield "sealane_storage_failed", "1 after the engine stopped taking writes.", node.engine.failure is not None
-        journal_bytes = sum(owner.journal_bytes for owner in owners)
+        journal_bytes = sum(owner.journal.unfolded_bytes for owner in owners)
         yield "sealane_journal_bytes", "Journal since the last snapshots: what a start has to fold.", journal_bytes
         yield (
             "sealane_staged_messages",

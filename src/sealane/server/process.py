@@ -168,6 +168,14 @@ class Server:
             from sealane.doors.grpc.door import GrpcDoor  # A node without it has no need of gRPC.
 
             found.append(GrpcDoor(gate, doors.grpc, node_id=node_id, problems=self._problems, tls=tls))
+        if doors.frames.enabled:
+            from sealane.doors.frames.door import FramesDoor
+
+            found.append(FramesDoor(gate, doors.frames, tls=tls if doors.frames.tls else None))
+        if doors.cipher.enabled:
+            from sealane.doors.cipher.door import CipherDoor
+
+            found.append(CipherDoor(gate, doors.cipher, tls=tls if doors.cipher.tls else None))
         return found
 
     async def _open(self, door: Door, stack: AsyncExitStack) -> None:

@@ -10,20 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from sealane.doors.cipher.settings import CipherDoorSettings
+from sealane.doors.frames.settings import FramesDoorSettings
 from sealane.doors.grpc.settings import GrpcDoorSettings
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.engine.local import StorageSettings
 from sealane.node import NodeSettings
-
-
-@dataclass(frozen=True, slots=True)
-class DoorPlace:
-    """Whether a door is open, and where."""
-
-    enabled: bool
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +26,8 @@ class DoorsSettings:
     native: NativeDoorSettings = field(default_factory=NativeDoorSettings)
     http: HttpDoorSettings = field(default_factory=HttpDoorSettings)
     grpc: GrpcDoorSettings = field(default_factory=GrpcDoorSettings)
-    frames: DoorPlace = DoorPlace(enabled=False, host="127.0.0.1", port=9080)
-    cipher: DoorPlace = DoorPlace(enabled=False, host="127.0.0.1", port=5672)
+    frames: FramesDoorSettings = field(default_factory=FramesDoorSettings)
+    cipher: CipherDoorSettings = field(default_factory=CipherDoorSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ OTHER_VARIABLES = frozenset(
     }
 )
 """Variables of clients and of the command line, which are not settings of a node."""
+PIPELINE = "SEALANE_PIPELINE__"
+"""How those of the pipeline begin, which may run beside a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterato
     """What `SEALANE_…` variables say. An empty one is as good as none, since some tools cannot leave one out."""
     variables = {setting.variable: name for name, setting in settings().items()}
     for variable in sorted(environ):
-        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES or not environ[variable]:
+        if not variable.startswith(PREFIX) or not environ[variable]:
+            continue
+        if variable in OTHER_VARIABLES or variable.startswith(PIPELINE):
             continue
         if variable in variables:
             yield Given(variables[variable], environ[variable], Origin("environment", variable))

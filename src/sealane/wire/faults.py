@@ -57,9 +57,16 @@ def error_of(code: str, text: str, fields: dict[str, Any]) -> SealaneError:
     for name, value in fields.items():
         if name == CAUSE:
             error.__cause__ = _cause_of(value)
-        elif name.isidentifier() and not name.startswith("_"):
+        elif _is_field(name):
             setattr(error, name, tuple(value) if isinstance(value, list) else value)
     return error
+
+
+def _is_field(name: object) -> bool:
+    """Whether an error may have a field of this name: what every exception has is not for a peer to change."""
+    return (
+        isinstance(name, str) and name.isidentifier() and not name.startswith("_") and not hasattr(SealaneError, name)
+    )
 
 
 def _cause_of(value: object) -> SealaneError | None:

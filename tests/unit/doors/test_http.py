@@ -156,7 +156,7 @@ async def test_a_failure_inside_is_a_problem_that_tells_no_secrets(caplog: pytes
     node = Node()
 
     def fail() -> tuple[bytes, str]:
-        raise RuntimeError("the master key is 42")
+        raise RuntimeError("the master key is swordfish")
 
     node.rendered = fail
     async with opened(node) as door:
@@ -164,7 +164,7 @@ async def test_a_failure_inside_is_a_problem_that_tells_no_secrets(caplog: pytes
         after = await get(door, "/healthz")
 
     assert answer.status == 500
-    assert b"42" not in answer.body
+    assert b"swordfish" not in answer.body
     assert answer.json["title"] == "Internal Server Error"
     assert after.status == 200
     assert "RuntimeError" in caplog.text

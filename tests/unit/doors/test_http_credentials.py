@@ -150,7 +150,7 @@ def test_what_a_request_can_show() -> None:
     assert credentials_of(f"Bearer {KEY}") == {"key": KEY}
 
 
-@pytest.mark.parametrize("shown", ["Digest abc", "Basic", "Basic !!!", "Basic YW5uYQ==", "Basic /w=="])
+@pytest.mark.parametrize("shown", ["Digest abc", "Basic", "Basic !!!", "Basic YW5uYQ==", "Basic /w==", "Basic \xff"])
 def test_refused_what_cannot_be_read_and_not_repeated(shown: str) -> None:
     with pytest.raises(Unauthenticated) as refused:
         credentials_of(shown)

@@ -8,6 +8,8 @@ from sealane.errors import InvalidSettings
 from sealane.server.checks import check, is_loopback
 from sealane.server.loading import load
 
+CIPHER_WITH_TLS = ("doors.cipher.enabled=on", "doors.cipher.tls=on")
+
 
 def problems(*pairs: str) -> tuple[str, ...]:
     with pytest.raises(InvalidSettings) as caught:
@@ -45,9 +47,9 @@ def test_a_door_that_is_closed_may_have_any_address() -> None:
 
 
 def test_every_reason_is_told() -> None:
-    told = problems("insecure=on", "doors.native.host=0.0.0.0", "doors.http.host=::", "doors.cipher.enabled=on")
+    told = problems("insecure=on", "doors.native.host=0.0.0.0", "doors.http.host=::", *CIPHER_WITH_TLS)
 
-    assert [problem.split()[0] for problem in told] == ["doors.native.host", "doors.http.host", "doors.cipher.enabled"]
+    assert [problem.split()[0] for problem in told] == ["doors.native.host", "doors.http.host", "doors.cipher.tls"]
 
 
 def test_a_door_whose_packages_are_missing_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:

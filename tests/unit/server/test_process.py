@@ -110,7 +110,7 @@ async def test_what_cannot_be_started_leaves_nothing_behind(tmp_path: Path) -> N
 
 def test_settings_are_checked_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings):
-        Server(settings_in(tmp_path, "doors.cipher.enabled=on"))
+        Server(settings_in(tmp_path, "doors.native.host=0.0.0.0"))
 
     assert list(tmp_path.iterdir()) == []
 

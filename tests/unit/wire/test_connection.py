@@ -72,6 +72,8 @@ EXAMPLES: dict[type, Any] = {
     wire.ListExchanges: wire.ListExchanges(1),
     wire.Browse: wire.Browse(1, "orders", 0, 5, 1 << 20, 3, 99, True),
     wire.Browsed: wire.Browsed(1, [(0, 3, 256, None)]),
+    wire.ReadHistory: wire.ReadHistory(1, "orders", 0, 5, 1 << 18, 3, 99),
+    wire.HistoryRead: wire.HistoryRead(1, 17),
     wire.DescribeLogs: wire.DescribeLogs(1, ["orders", "shop/*"], 123),
     wire.Status: wire.Status(1),
     wire.Backup: wire.Backup(1, "/backup"),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from sealane.errors import IncompatibleSchema, InvalidSchema, MissingExtra, SchemaMismatch, SchemaNotFound, SealaneError
+from sealane.errors import (
+    IncompatibleSchema,
+    InvalidSchema,
+    MissingExtra,
+    SchemaMismatch,
+    SchemaNotFound,
+    SealaneError,
+    TopicNotFound,
+)
 from sealane.wire.faults import error_of, fault_of
 
 
@@ -24,6 +34,12 @@ def test_an_error_keeps_its_class_its_text_and_its_fields(error: SealaneError) -
     code, text, fields = msgspec.msgpack.decode(msgspec.msgpack.encode(fault_of(error)))
     same = error_of(code, text, fields)
     assert (type(same), str(same), vars(same)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize("fields", [{"args": 5}, {"with_traceback": "x"}, {"cause": ["invalid-name", "no", {1: 2}]}])
+def test_what_no_error_has_for_a_field_changes_nothing(fields: dict[str, Any]) -> None:
+    error = error_of("topic-not-found", "it is gone", fields)
+    assert (type(error), str(error), vars(error)) == (TopicNotFound, "it is gone", {})
 
 
 def test_what_a_program_could_not_use_stays_at_home() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sealane.doors.http.deadlines import Deadline
+from sealane.doors.deadlines import Deadline
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.known_callers import KnownCallers
 from sealane.errors import TooManyConnections

@@ -163,6 +163,18 @@ async def _browse(asker: Asker, request: wire.Browse, body: memoryview) -> Outco
     return wire.Browsed(request.call, parts), pieces
 
 
+async def _read_history(asker: Asker, request: wire.ReadHistory, body: memoryview) -> Outcome:
+    read = await asker.session.history(
+        request.topic,
+        request.partition,
+        request.entry,
+        bytes_max=request.bytes_max,
+        incarnation=request.incarnation,
+        stop=request.stop,
+    )
+    return wire.HistoryRead(request.call, read.next_entry), [memoryview(read.to_stream())]
+
+
 async def _describe_logs(asker: Asker, request: wire.DescribeLogs, body: memoryview) -> Outcome:
     at = None if request.at_us is None else moment_of("at", request.at_us)
     return _answer(request, await asker.session.logs(request.topics, at))
@@ -271,6 +283,7 @@ COMMANDS: dict[type, Command] = {
     wire.Extend: _extend,
     wire.Detach: _detach,
     wire.Browse: _browse,
+    wire.ReadHistory: _read_history,
     wire.DescribeLogs: _describe_logs,
     wire.Advance: _advance,
     wire.CreateTopic: _create_topic,
@@ -292,9 +305,17 @@ COMMANDS: dict[type, Command] = {
 """Every request but `Publish`, which takes no task."""
 FINISHING = frozenset({wire.Transact, wire.Ack, wire.Nack, wire.Extend, wire.Detach})
 """What a draining node still does: answers to what it has delivered."""
-CUT_SHORT = frozenset({wire.Browse, wire.DescribeLogs, wire.Redrive, wire.Status, wire.Backup})
+CUT_SHORT = frozenset({wire.Browse, wire.ReadHistory, wire.DescribeLogs, wire.Redrive, wire.Status, wire.Backup})
 """What nobody needs any more when the connection that asked for it is gone; the rest is short, and finishes."""
 LARGE = frozenset(
-    {wire.Browse, wire.DescribeLogs, wire.Status, wire.DescribeTopic, wire.ListTopics, wire.ListExchanges}
+    {
+        wire.Browse,
+        wire.ReadHistory,
+        wire.DescribeLogs,
+        wire.Status,
+        wire.DescribeTopic,
+        wire.ListTopics,
+        wire.ListExchanges,
+    }
 )
 """What may have a long answer: carried out one at a time, and while the connection has room for it."""

@@ -18,7 +18,7 @@ routes = APIRouter(prefix="/exchanges", tags=["exchanges"])
 
 
 @routes.get("", summary="The exchanges of a domain", responses=describing.answers(200, shapes.Exchanges))
-async def list_exchanges(request: Request, domain: shapes.PathName) -> Response:
+async def list_exchanges(request: Request, domain: shapes.ListedDomain) -> Response:
     session = await session_of(request)
     check_name("domain", domain, session.limits, system=True)
     found = await session.exchanges()

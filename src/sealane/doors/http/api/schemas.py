@@ -84,7 +84,7 @@ class RemovedSchemas(shapes.Shape):
 
 
 @routes.get("", summary="The schemas of a domain", responses=describing.answers(200, Schemas))
-async def list_schemas(request: Request, domain: shapes.PathName) -> Response:
+async def list_schemas(request: Request, domain: shapes.ListedDomain) -> Response:
     """The latest of each topic."""
     session = await session_of(request)
     check_name("domain", domain, session.limits, system=True)

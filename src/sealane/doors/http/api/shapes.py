@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from sealane.delivery.config import (
     ATTEMPTS_MAX,
@@ -25,11 +25,23 @@ NUMBER_MAX = 2**63 - 1
 NAME_PATTERN = r"^[A-Za-z0-9.-][A-Za-z0-9._-]{0,127}$"
 PathName = Annotated[str, Path(json_schema_extra={"pattern": NAME_PATTERN})]
 """A name in a path: described here, and checked by the node, which says what is wrong with it."""
+ListedDomain = Annotated[str, Path(json_schema_extra={"pattern": r"^[A-Za-z0-9._-]{1,128}$"})]
+"""A domain whose content is listed: the system's own has a name that nobody else may take."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 FullName = Annotated[
     str, Field(pattern=r"^([A-Za-z0-9._-]{1,128}/)?[A-Za-z0-9._-]{1,128}$", description="`name`, or `domain/name`.")
 ]
 Count = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+
+
+def _moment(given: Any) -> datetime:
+    """From the text alone: pydantic would take numbers too, and guess whether they are seconds or milliseconds."""
+    if not isinstance(given, str):
+        raise ValueError("is not a text as 2026-01-31T12:00:00Z")
+    return datetime.fromisoformat(given)
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
 class Shape(BaseModel):
@@ -208,7 +220,7 @@ class Start(Shape):
     model_config = example(at="earliest")
 
     at: Literal["earliest", "latest"] | None = None
-    time: Annotated[datetime, Field(strict=False, description="The first message made then or later.")] | None = None
+    time: Annotated[Moment, Field(description="The first message made then or later.")] | None = None
     offsets: dict[Annotated[str, Field(pattern=r"^[0-9]{1,4}$")], Count] | None = None
 
 

@@ -21,7 +21,7 @@ routes = APIRouter(prefix="/topics", tags=["topics"])
 
 
 @routes.get("", summary="The topics of a domain", responses=describing.answers(200, shapes.Topics))
-async def list_topics(request: Request, domain: shapes.PathName) -> Response:
+async def list_topics(request: Request, domain: shapes.ListedDomain) -> Response:
     """Those that one may do anything to, in order."""
     session = await session_of(request)
     check_name("domain", domain, session.limits, system=True)

@@ -11,9 +11,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from sealane.doors.authorization import credentials_of
+from sealane.doors.deadlines import Deadline
 from sealane.doors.http.authenticating import DOOR
 from sealane.doors.http.connection import Upgrade
-from sealane.doors.http.deadlines import Deadline
 from sealane.doors.http.problems import Problem
 from sealane.doors.http.websocket.conversation import Conversation
 from sealane.doors.http.websocket.formats import Unreadable
@@ -238,10 +238,18 @@ class WebSocketConnection(asyncio.Protocol):
                 self._partial_since = None
             elif self._partial_since is None:
                 self._partial_since = self._heard
+            if not self._framing.is_open:
+                # The client's last word came with these. They were said before it, and nobody answers them any more.
+                while self._messages:
+                    self._act_upon(self._messages.popleft())
             self._send()
 
     def _listen(self, message: Whole) -> None:
-        if not self._speaking or self._opening is None:
+        if self._speaking:
+            self._act_upon(message)
+
+    def _act_upon(self, message: Whole) -> None:
+        if self._opening is None:
             return
         format = self._opening.format
         if message.is_text != format.is_text:

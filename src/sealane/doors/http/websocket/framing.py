@@ -36,6 +36,8 @@ class Framing:
         self._protocol = Protocol(Side.SERVER, state=State.OPEN, max_size=bytes_max, logger=_log)
         self._fragments: list[BytesLike] = []
         self._is_text = False
+        self._gave_up = False
+        """Whether the node has had its last word: whatever comes is not listened to."""
 
     def allow(self, bytes_max: int) -> None:
         """Messages may be of another size from now on."""
@@ -73,7 +75,7 @@ class Framing:
         self._fragments = []
         if self._is_text and not _is_utf8(data):
             self.close(NOT_READABLE, "text that is not UTF-8")
-        return Whole(self._is_text, data) if self.is_open else None
+        return None if self._gave_up else Whole(self._is_text, data)
 
     def say(self, data: bytes, *, is_text: bool) -> None:
         if is_text:
@@ -86,6 +88,7 @@ class Framing:
 
     def close(self, code: int, reason: str) -> None:
         """The last word, unless there was one."""
+        self._gave_up = True
         if self.is_open:
             self._protocol.send_close(code, reason.encode()[:REASON_BYTES_MAX].decode(errors="ignore"))
 
