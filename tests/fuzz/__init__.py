@@ -1,1 +1,4 @@
-"""Fuzz targets: each throws hostile bytes at one decoder, and runs by itself or under a coverage-guided fuzzer."""
+"""Every decoder is fuzzed: a target each, inputs that were kept, and runs that are guided by coverage or are not.
+
+Nothing is imported here: a guided run instruments what its target imports, and must come first.
+"""
