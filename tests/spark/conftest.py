@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import sealane
 from sealane.spark.options.access import close_lanes
 from sealane.testing.node_process import NodeProcess
 from tests.java import JAVA_INSTALL, SHORT_LIVED, has_java
@@ -65,6 +66,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """A node without TLS, for all tests of this process: each uses topics of its own. See `own_node`."""
     with NodeProcess(tmp_path_factory.mktemp("node") / "data") as node:
         yield node
+
+
+@pytest.fixture
+def lane(node: NodeProcess) -> Iterator[sealane.SyncLane]:
+    with sealane.connect_sync(node.url) as lane:
+        yield lane
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,6 @@ COLUMNS = [
     *("id", "key", "payload", "headers", "priority", "created", "expires", "deliver_at"),
     *("producer", "domain", "topic", "partition", "offset"),
 ]
-
-
-@pytest.fixture
-def lane(node: NodeProcess) -> Iterator[SyncLane]:
-    with sealane.connect_sync(node.url) as lane:
-        yield lane
 
 
 def read(spark: SparkSession, node: NodeProcess, **options: str | int) -> DataFrame:

@@ -19,12 +19,6 @@ from tests.sync.waiting import eventually
 
 
 @pytest.fixture
-def lane(node: NodeProcess) -> Iterator[SyncLane]:
-    with sealane.connect_sync(node.url) as lane:
-        yield lane
-
-
-@pytest.fixture
 def reader(node: NodeProcess, topic: str) -> Readers:
     return readers_of(node.url, topic)
 

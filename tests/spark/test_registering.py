@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -49,12 +48,6 @@ settings = [spark.conf.get(name) for name in ("spark.app.name", "spark.sql.shuff
 print(json.dumps([rows, spark.sparkContext.master, *settings]))
 spark.stop()
 """
-
-
-@pytest.fixture
-def lane(node: NodeProcess) -> Iterator[sealane.SyncLane]:
-    with sealane.connect_sync(node.url) as lane:
-        yield lane
 
 
 def test_a_notebook_needs_one_line(java: None, node: NodeProcess, lane: sealane.SyncLane, tmp_path: Path) -> None:

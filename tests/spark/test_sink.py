@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,6 @@ from sealane.testing.node_process import NodeProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@pytest.fixture
-def lane(node: NodeProcess) -> Iterator[sealane.SyncLane]:
-    with sealane.connect_sync(node.url) as lane:
-        yield lane
 
 
 def rows_of(lane: sealane.SyncLane, topic: str) -> list[dict[str, Any]]:

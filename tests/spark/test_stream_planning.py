@@ -6,25 +6,17 @@ The node is a real one. Java is not needed: `test_stream_read.py` has Spark call
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows, ReadMinRows
 
-import sealane
 from sealane.client.sync import SyncLane
 from sealane.errors import TopicNotFound
 from sealane.spark.errors import InvalidOption
 from sealane.testing.node_process import NodeProcess
 from tests.spark.micro_batches import EVERYTHING, Readers, numbers, offsets, publish, read, readers_of
 from tests.sync.waiting import described
-
-
-@pytest.fixture
-def lane(node: NodeProcess) -> Iterator[SyncLane]:
-    with sealane.connect_sync(node.url) as lane:
-        yield lane
 
 
 @pytest.fixture

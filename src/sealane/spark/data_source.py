@@ -13,7 +13,7 @@ from sealane.spark.options.names import check_names
 from sealane.spark.options.options import ReadOptions, read_options, write_options
 from sealane.spark.source.batch_reader import BatchReader
 from sealane.spark.source.registry import with_registered
-from sealane.spark.source.spark_types import spark_schema
+from sealane.spark.source.spark_types import history_columns, spark_schema
 from sealane.spark.source.stream_reader import StreamReader
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def _plain(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _columns(options: ReadOptions) -> StructType:
+    if options.log == "history":
+        return history_columns()
     return spark_schema(options.values(), opens=bool(options.keys))
 
 

@@ -24,7 +24,9 @@ from sealane.client.sync import SyncLane
 from sealane.errors import Closed, DeadlineExceeded, InvalidArgument, SealaneError, Unavailable
 from sealane.spark.errors import InvalidOption, NodeUnreachable
 
-ACCESS_OPTIONS = frozenset({"url", "profile", "ca", "certificate", "certificateKey", "key", "token", "retrySeconds"})
+ACCESS_OPTIONS = frozenset(
+    {"url", "profile", "data", "ca", "certificate", "certificateKey", "key", "token", "retrySeconds"}
+)
 """The options that `find_access` reads, as users write them."""
 RETRY_SECONDS_DEFAULT = 60.0
 """A node that restarts is back in a few seconds, a machine in a minute."""
@@ -70,6 +72,7 @@ def find_access(options: Mapping[str, str]) -> Access:
                 certificate_key=given.get("certificatekey"),
                 key=given.get("key"),
                 token=given.get("token"),
+                data=given.get("data"),
             )
         )
         profile = Profile(

@@ -17,7 +17,7 @@ READ_OPTIONS = (
     | BATCH_OPTIONS
     | {
         *("startingOffsets", "startingTimestamp", "minPartitions", "failOnDataLoss"),
-        *("decryptionKeys", "valueFormat", "valueSchema", "valueSchemaFrom"),
+        *("decryptionKeys", "valueFormat", "valueSchema", "valueSchemaFrom", "log"),
     }
 )
 WRITE_OPTIONS = frozenset({"columns", "transaction", "sealFor"})

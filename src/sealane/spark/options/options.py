@@ -23,6 +23,13 @@ Ending = Literal["latest"] | datetime | OffsetsByTopic
 ValueFormat = Literal["json", "avro"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("json", "avro")
 REGISTRY = "registry"
+LogKind = Literal["messages", "history"]
+LOG_KINDS: tuple[LogKind, ...] = ("messages", "history")
+NOT_OF_HISTORY = (
+    *("subscription", "startingTimestamp", "endingTimestamp"),
+    *("decryptionKeys", "valueFormat", "valueSchema", "valueSchemaFrom"),
+)
+"""Options that mean something for messages alone."""
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +37,8 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: tuple[str, ...]
     """Names and patterns, as they were given."""
+    log: LogKind = "messages"
+    """Whether the messages are read, or what has happened to them."""
     starting: Starting
     ending: Ending
     messages_max: int | None
@@ -82,6 +91,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -
     if is_stream is False:
         _refuse(given, STREAM_OPTIONS, "is for streams (spark.readStream); a batch reads all there is in its range")
     topics = _read_topics(given)
+    log = _log(given)
     from_registry = _from_registry(given, topics)
     value_format, value_schema = _values(given)
     starting = _starting(given, topics)
@@ -92,6 +102,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool | None = None) -
         raise InvalidOption("endingTimestamp", f"{ending} is before startingTimestamp, {starting}")
     read = ReadOptions(
         topics=topics,
+        log=log,
         starting=starting,
         ending=ending,
         messages_max=_positive(given, "maxMessagesPerTrigger"),
@@ -134,6 +145,16 @@ def _read_topics(given: Mapping[str, str]) -> tuple[str, ...]:
         allowed = "a topic's name, several with commas between them, or a pattern such as shop/*"
         raise InvalidOption("topic", f"is missing; it is {allowed}")
     return value.topics("topic", text)
+
+
+def _log(given: Mapping[str, str]) -> LogKind:
+    text = given.get("log", "messages")
+    found = next((known for known in LOG_KINDS if text.strip().lower() == known), None)
+    if found is None:
+        raise InvalidOption("log", f"{text!r} is not known; it is one of {', '.join(LOG_KINDS)}")
+    if found == "history":
+        _refuse(given, frozenset(NOT_OF_HISTORY), "is for messages; log=history has no such option")
+    return found
 
 
 def _topic_text(given: Mapping[str, str]) -> str | None:

@@ -12,7 +12,7 @@ from sealane.spark.options.options import ReadOptions
 from sealane.spark.source.planning.chosen_offsets import beginning, ending
 from sealane.spark.source.planning.splitting import splits
 from sealane.spark.source.planning.watching import Watch
-from sealane.spark.source.rows.fetching import fetch
+from sealane.spark.source.rows.tasks import rows_of
 from sealane.spark.workers import begin_task
 
 
@@ -40,11 +40,4 @@ class BatchReader(DataSourceReader):
         begin_task()
         if partition.value is None:
             return iter(())
-        return fetch(
-            self._options.access,
-            partition.value,
-            keys=self._options.keys,
-            values=self._values,
-            schema_id=self._options.schema_id,
-            fail_on_data_loss=self._options.fail_on_data_loss,
-        )
+        return rows_of(self._options, partition.value, self._values)

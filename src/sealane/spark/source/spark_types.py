@@ -8,6 +8,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from sealane.spark.source.rows.columns import MESSAGE_SCHEMA
+from sealane.spark.source.rows.history import HISTORY_COLUMNS
 from sealane.spark.source.rows.shaping import row_schema
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 def message_columns() -> StructType:
     """The columns that every message has."""
     return from_arrow_schema(MESSAGE_SCHEMA)
+
+
+def history_columns() -> StructType:
+    """The columns of what has happened to messages."""
+    return from_arrow_schema(HISTORY_COLUMNS)
 
 
 def spark_schema(values: Values | None = None, *, opens: bool = False) -> StructType:

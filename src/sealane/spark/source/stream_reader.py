@@ -24,7 +24,7 @@ from sealane.spark.source.planning.offsets import OffsetJson, Positions, count, 
 from sealane.spark.source.planning.registered import Registered
 from sealane.spark.source.planning.splitting import splits
 from sealane.spark.source.planning.watching import Watch
-from sealane.spark.source.rows.fetching import fetch
+from sealane.spark.source.rows.tasks import rows_of
 from sealane.spark.workers import begin_task
 
 
@@ -101,14 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor."""
         begin_task()
-        return fetch(
-            self._options.access,
-            partition.value,
-            keys=self._options.keys,
-            values=self._values,
-            schema_id=self._options.schema_id,
-            fail_on_data_loss=self._options.fail_on_data_loss,
-        )
+        return rows_of(self._options, partition.value, self._values)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Everything before is done; Spark says so when it has begun the next micro-batch."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sealane.log import get_log
-from sealane.node.logs import TopicLog
+from sealane.node.logs import PartitionLog, TopicLog
 from sealane.spark.errors import DataLoss, Loss, shown_losses
 from sealane.spark.options.access import with_retries
 from sealane.spark.options.options import ReadOptions
@@ -26,7 +26,8 @@ class Watch:
         """What there is to read now, by one request. With `at`, partitions say where messages of that moment begin."""
         topics = self._options.topics
         what = f"reading topic {', '.join(topics)}"
-        return with_retries(self._options.access, what, lambda lane: lane.logs(*topics, at=at))
+        found = with_retries(self._options.access, what, lambda lane: lane.logs(*topics, at=at))
+        return found if self._options.log == "messages" else [_of_history(log) for log in found]
 
     def checked(self, positions: Positions, logs: Sequence[TopicLog]) -> Positions:
         """The positions, behind what is gone, if that may be: once it is told in the log.
@@ -48,3 +49,12 @@ class Watch:
             self._told.update(new)
             log.warning("messages are gone that were not read", lost=shown_losses(new))
         return moved_on(positions, logs)
+
+
+def _of_history(log: TopicLog) -> TopicLog:
+    """The same topic, where it is the journals that are read: entries take the place of offsets."""
+    partitions = [
+        PartitionLog(at.partition, at.journal_start, at.journal_end, None, at.journal_start, at.journal_end)
+        for at in log.partitions
+    ]
+    return TopicLog(log.name, log.incarnation, partitions)

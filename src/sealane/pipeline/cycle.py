@@ -1,0 +1,54 @@
+"""One cycle of the pipeline after another, until somebody has enough."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sealane.log import get_log
+from sealane.pipeline.lake.compacting import compact
+from sealane.pipeline.lake.tables import RAW_MESSAGES, TABLES, Lake
+from sealane.pipeline.settings import PipelineSettings
+from sealane.pipeline.steps.history import take_in_history
+from sealane.pipeline.steps.messages import take_in_messages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = get_log("sealane.pipeline")
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What one has done."""
+
+    messages: int
+    events: int
+    seconds: float
+
+
+def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
+    """Take in what there is now, and tidy up. Raises what stopped it; the next one goes on from there."""
+    began = time.monotonic()
+    lake = Lake(settings.lake)
+    messages = take_in_messages(spark, lake, settings)
+    events = take_in_history(spark, lake, settings) if lake.exists(RAW_MESSAGES) else 0
+    for table in TABLES:
+        compact(lake, table)
+    cycle = Cycle(messages, events, time.monotonic() - began)
+    log.info("a cycle is done", messages=messages, events=events, seconds=round(cycle.seconds, 1))
+    return cycle
+
+
+def run(
+    spark: SparkSession, settings: PipelineSettings, stop: threading.Event, told: Callable[[Cycle], None] | None = None
+) -> None:
+    """Cycles, `trigger_seconds` from the beginning of one to that of the next, until `stop` is set."""
+    while not stop.is_set():
+        cycle = run_cycle(spark, settings)
+        if told is not None:
+            told(cycle)
+        stop.wait(max(0.0, settings.trigger_seconds - cycle.seconds))

@@ -1,0 +1,61 @@
+"""Appending what a micro-batch has computed to a table, exactly once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from sealane.pipeline.lake.log import Move, Step, TableLog
+from sealane.pipeline.lake.tables import STAGING, Lake, Table
+from sealane.whole_files import sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RECORDS_KEPT = 100
+"""Of each writer: Spark asks for the last one again, and people look at some more."""
+
+Write = Callable[[Path], None]
+"""Writes Parquet files under a directory that is not there yet, laid out as the table is."""
+
+
+def append_rows(lake: Lake, table: Table, rows: DataFrame, *, writer: str, number: int) -> Step:
+    """Make the rows of a DataFrame part of the table; it has the columns by which the table is laid out."""
+
+    def write(staging: Path) -> None:
+        rows.write.partitionBy(*table.partitioned_by).parquet(str(staging))
+
+    return append(lake, table, write, writer=writer, number=number)
+
+
+def append(lake: Lake, table: Table, write: Write, *, writer: str, number: int) -> Step:
+    """Make what `write` writes part of the table, as step `number` of `writer`. One that has come in is not computed
+    again. Nobody sees any of it before all of it is durable.
+    """
+    log = TableLog(lake, table)
+    done = log.find(writer, number)
+    if done is None:
+        name = f"{writer}-{number:012d}"
+        staging = lake.staging_path(table, name)
+        # What another try has left is not whole, or was computed by a Spark that partitioned it in another way.
+        shutil.rmtree(staging, ignore_errors=True)
+        write(staging)
+        done = _step(staging, name, writer, number)
+    log.commit(done)
+    log.forget_before(writer, number - RECORDS_KEPT)
+    shutil.rmtree(lake.staging_path(table, f"{writer}-{number:012d}"), ignore_errors=True)
+    return done
+
+
+def _step(staging: Path, name: str, writer: str, number: int) -> Step:
+    adds, rows = [], 0
+    for index, path in enumerate(sorted(staging.rglob("*.parquet"))):
+        sync(path)  # Spark leaves that to the machine; a record must not be there before what it is about.
+        rows += pq.read_metadata(path).num_rows
+        found = path.relative_to(staging)
+        adds.append(Move(f"{STAGING}/{name}/{found}", str(found.parent / f"{name}-{index:04d}.parquet")))
+    return Step(writer=writer, number=number, adds=adds, rows=rows)

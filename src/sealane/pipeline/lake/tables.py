@@ -1,0 +1,66 @@
+"""The tables there are: where each is, and how its files are laid out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Layer = Literal["raw", "facts"]
+
+LOG = "_log"
+"""Spark and Arrow leave out what begins with an underscore or a dot."""
+STAGING = "_staging"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`layer/name` under the lake, in directories `column=value` for each of `partitioned_by`, in that order."""
+
+    layer: Layer
+    name: str
+    partitioned_by: tuple[str, ...] = ("domain", "topic", "date")
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.layer}/{self.name}"
+
+
+RAW_MESSAGES = Table("raw", "messages")
+RAW_HISTORY = Table("raw", "history")
+DELIVERIES = Table("facts", "deliveries")
+
+TABLES = (RAW_MESSAGES, RAW_HISTORY, DELIVERIES)
+
+
+class Lake:
+    """A directory of tables. On a cluster it is one that the driver and all executors reach by the same path."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def path(self, table: Table) -> Path:
+        return self.root / table.layer / table.name
+
+    def log_path(self, table: Table) -> Path:
+        return self.path(table) / LOG
+
+    def staging_path(self, table: Table, name: str) -> Path:
+        return self.path(table) / STAGING / name
+
+    def checkpoint_path(self, query: str) -> Path:
+        """Where Spark keeps how far a query is. It and the tables belong together: restore both or none."""
+        return self.root / "checkpoints" / query
+
+    def files(self, table: Table) -> list[Path]:
+        """Those that are part of the table, in their order."""
+        path = self.path(table)
+        return sorted(
+            file
+            for file in path.rglob("*.parquet")
+            if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
+        )
+
+    def exists(self, table: Table) -> bool:
+        """Whether there is anything in it yet."""
+        return bool(self.files(table))

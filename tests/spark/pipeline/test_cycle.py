@@ -1,0 +1,67 @@
+"""The pipeline on a real node: what went through it is in the tables, once, and facts are those of an oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sealane
+from sealane.pipeline.cycle import run_cycle
+from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake, Table
+from sealane.pipeline.settings import PipelineSettings
+from sealane.testing.node_process import NodeProcess
+from tests.spark.consuming import consume
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sealane.client.sync import SyncLane
+
+
+@pytest.fixture
+def settings(node: NodeProcess, topic: str, tmp_path: Path) -> PipelineSettings:
+    return PipelineSettings(lake=tmp_path / "lake", topics=topic, url=node.url)
+
+
+def rows(spark: SparkSession, settings: PipelineSettings, table: Table) -> list[Any]:
+    return spark.read.parquet(str(Lake(settings.lake).path(table))).collect()
+
+
+def test_messages_history_and_deliveries_are_in_the_tables_once(
+    spark: SparkSession, lane: SyncLane, topic: str, settings: PipelineSettings
+) -> None:
+    receipts = lane.publish_many(topic, [b"%d" % number for number in range(50)])
+    consume(lane, topic, 30)
+    first = run_cycle(spark, settings)
+    assert first.messages == 50
+    lane.publish_many(topic, [b"%d" % number for number in range(50, 60)])
+    consume(lane, topic, 30)
+    run_cycle(spark, settings)
+    assert run_cycle(spark, settings).messages == 0
+    assert sorted(row.offset for row in rows(spark, settings, RAW_MESSAGES)) == list(range(60))
+    assert {row.payload for row in rows(spark, settings, RAW_MESSAGES)} == {None}
+    assert {row.event for row in rows(spark, settings, RAW_HISTORY)} >= {"subscribed", "granted", "acked"}
+    facts = rows(spark, settings, DELIVERIES)
+    assert sorted(row.offset for row in facts) == list(range(60))
+    assert {(row.outcome, row.attempts, row.subscription) for row in facts} == {("acked", 1, "billing")}
+    assert all(row.bytes == len(b"%d" % row.offset) for row in facts)
+    assert all(row.published <= row.first_granted <= row.settled for row in facts)
+    ids = {row.offset: bytes(row.id) for row in facts}
+    assert [ids[receipt.offset] for receipt in receipts] == [receipt.id.bytes for receipt in receipts]
+
+
+def test_a_delivery_that_ends_in_a_later_cycle_is_one_fact(
+    spark: SparkSession, lane: SyncLane, topic: str, settings: PipelineSettings
+) -> None:
+    lane.publish(topic, b"hard")
+    messages = iter(lane.consume(topic, "billing", retry=sealane.Retry("fixed", 0.0)))
+    next(messages).nack(reason="not now")
+    again = next(messages)
+    run_cycle(spark, settings)
+    assert not Lake(settings.lake).exists(DELIVERIES)
+    again.ack(confirm=True)
+    run_cycle(spark, settings)
+    (fact,) = rows(spark, settings, DELIVERIES)
+    assert (fact.outcome, fact.attempts, fact.reason) == ("acked", 2, "not now")
