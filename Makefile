@@ -6,8 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?=
 SEEDS ?= 1000
-SEED ?= $(shell date +%s)
-SECONDS_MAX ?= 60
+MINUTES ?= 1
 ROUNDS ?= 100
 DATA ?= ./sealane-data
 WORKERS ?= 2
@@ -52,8 +51,8 @@ bench: setup ## measure, beside the peers; results go to bench/results; ARGS="--
 proto: setup ## make the code of the grpc door anew from its .proto
 	@$(BIN)/python -m tests.grpc_code
 
-fuzz: setup ## throw hostile bytes at the decoders for SECONDS_MAX=60 seconds, from SEED
-	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS_MAX) --seed $(SEED) $(ARGS)
+fuzz: setup ## throw hostile bytes at every decoder, MINUTES=1 each; ARGS="--only tokens" to choose, "--help" for more
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 build: setup ## wheel and source distribution, in dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null && ls dist

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.works.doors import DOORS
+from bench.works.flood import FLOOD
 from bench.works.growth import GROWTH
 from bench.works.in_process import IN_PROCESS
 from bench.works.latency import LATENCY
@@ -12,6 +13,8 @@ from bench.works.space import SPACE
 from bench.works.spark import SPARK
 from bench.works.wire import WIRE
 
-WORKS = {work.name: work for work in (*WIRE, *LATENCY, *MANY, *SECRECY, *SPACE, *GROWTH, *SPARK, *IN_PROCESS, *DOORS)}
+WORKS = {
+    work.name: work for work in (*WIRE, *LATENCY, *MANY, *SECRECY, *SPACE, *GROWTH, *SPARK, *IN_PROCESS, *DOORS, *FLOOD)
+}
 GROUPS = tuple(dict.fromkeys(work.group for work in WORKS.values()))
 BESIDE_PEERS = tuple(work for work in WORKS.values() if work.beside is not None)

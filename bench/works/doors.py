@@ -1,13 +1,14 @@
-"""What the doors for other languages can do: HTTP and gRPC."""
+"""What the doors for other languages can do: HTTP, gRPC, the protocol of CipherMQ, and frames."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bench import grpc_door, http_door
+from bench import cipher_door, frames_door, grpc_door, http_door
 from bench.work import MESSAGE_RATE, Amounts, Part, Reading, Work
 
 SINGLE, ARROW = "http-single", "http-arrow"
+FRAMES = "frames"
 
 
 def _http(path: Path, amounts: Amounts) -> Reading:
@@ -17,6 +18,14 @@ def _http(path: Path, amounts: Amounts) -> Reading:
 
 def _grpc(path: Path, amounts: Amounts) -> Reading:
     return Reading({f"grpc-{name}": rate for name, rate in grpc_door.rates(path, **amounts)._asdict().items()})
+
+
+def _cipher(path: Path, amounts: Amounts) -> Reading:
+    return Reading({f"cipher-{name}": rate for name, rate in cipher_door.rates(path, **amounts)._asdict().items()})
+
+
+def _frames(path: Path, amounts: Amounts) -> Reading:
+    return Reading({FRAMES: frames_door.rate(path, **amounts)})
 
 
 DOORS: tuple[Work, ...] = (
@@ -47,5 +56,36 @@ DOORS: tuple[Work, ...] = (
         {"seconds": 1.0},
         seconds=20,
         quick_seconds=7,
+    ),
+    Work(
+        "cipher",
+        "doors",
+        (
+            Part("cipher-single", "CipherMQ, publish of {size} B, {clients} connections", MESSAGE_RATE),
+            Part("cipher-batch", "CipherMQ, publish_batch of {batch:,}, {clients} connections", MESSAGE_RATE),
+            Part("cipher-consumed", "CipherMQ, consume and ack, one connection", MESSAGE_RATE),
+        ),
+        _cipher,
+        {"seconds": 4.0, "size": 100, "clients": 16, "batch": 100},
+        {"seconds": 1.0},
+        seconds=15,
+        quick_seconds=6,
+    ),
+    Work(
+        FRAMES,
+        "doors",
+        (
+            Part(
+                FRAMES,
+                "Frames of {size} B, {batch:,} a write, a queue from one producer to one consumer",
+                MESSAGE_RATE,
+                100_000,
+            ),
+        ),
+        _frames,
+        {"seconds": 4.0, "size": 100, "batch": 5_000},
+        {"seconds": 1.0},
+        seconds=7,
+        quick_seconds=3,
     ),
 )

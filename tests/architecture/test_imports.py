@@ -17,9 +17,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"security"}),
     frozenset({"engine"}),
     frozenset({"node"}),
-    frozenset({"client", "doors", "push"}),
+    frozenset({"cipher", "client", "doors", "push"}),
     frozenset({""}),
     frozenset({"server", "spark"}),
+    frozenset({"pipeline"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),
 )
@@ -100,6 +101,17 @@ def test_imports_point_from_the_shell_to_the_core() -> None:
 
 def test_the_core_has_no_io_no_clock_and_no_randomness() -> None:
     expect_none(problem for module in modules() if module.layer in CORE for problem in impurities(module))
+
+
+def test_the_sender_and_the_receiver_of_ciphermq_know_nothing_of_a_node() -> None:
+    known = {"cipher", "errors", "log", "message", "whole_files", "wire", None}
+    expect_none(
+        f"{module.name}:{item.line} imports {item.target}"
+        for module in modules()
+        if module.layer == "cipher"
+        for item in imports(module)
+        if part_of(item.target) not in known
+    )
 
 
 @pytest.mark.parametrize(

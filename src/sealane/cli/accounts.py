@@ -13,10 +13,36 @@ from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Url
 from sealane.cli.output import examples, show_facts, show_table, write_json
 
 account_commands = typer.Typer(
-    cls=SealaneGroup, no_args_is_help=True, help="Whom the node knows: list, look at, disable, enable, give roles."
+    cls=SealaneGroup,
+    no_args_is_help=True,
+    help="Whom the node knows: make, list, look at, disable, enable, give roles.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name.")]
+
+
+@account_commands.command(
+    epilog=examples("sealane account create legacy", "sealane account create legacy.shop --domain shop --role producer")
+)
+def create(
+    name: Name,
+    role: Annotated[
+        list[str] | None, typer.Option("--role", help="A role that it has; again for more. Default: member.")
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option("--domain", help="Its home. Default: what follows the first dot of its name.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Make an account without credentials, such as one that a door stands for. Credentials can follow."""
+    asked: dict[str, Any] = {"name": name, "domain": domain, "roles": role}
+    done = ask(url, data, lambda lane: lane.administer("account.create", **asked), offline=True)
+    if as_json:
+        write_json(done)
+        return
+    typer.echo(f"account {name} of {done['domain']} is there, with the roles {', '.join(done['roles']) or 'of nobody'}")
 
 
 @account_commands.command(name="list", epilog=examples("sealane account list", "sealane account list --json"))
@@ -39,7 +65,7 @@ def list_accounts(as_json: AsJson = False, url: Url = None, data: Data = DEFAULT
             )
             for each in found
         ],
-        empty="no accounts yet: `sealane ca issue`, `sealane key create` and `sealane user create` make them",
+        empty="no accounts yet: `sealane account create`, `ca issue`, `key create` and `user create` make them",
     )
 
 

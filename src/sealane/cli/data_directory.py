@@ -182,7 +182,7 @@ class DataDirectory:
                 if partition not in self.dropped:
                     reached = compacted_ends.get((partition, kind), 0)
                     self._add(partition, kind, end, [piece for piece in pieces if piece.row.base >= reached])
-        for partition, (messages_before, journal_before) in trims.items():
+        for partition, (messages_before, journal_before, _) in trims.items():
             view = self.partitions.setdefault(partition, PartitionView(partition))
             _trim(view.messages, messages_before)
             _trim(view.journal, journal_before)

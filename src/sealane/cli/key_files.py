@@ -50,16 +50,20 @@ def _read_private_key(path: Path, passphrase_file: Path | None) -> PrivateKey:
     from sealane.security.envelopes import PrivateKey
 
     pem = _content(path)
-    passphrase = None
-    if b"ENCRYPTED" in pem:
-        if passphrase_file is not None:
-            passphrase = read_passphrase(passphrase_file)
-        elif sys.stdin.isatty():
-            passphrase = typer.prompt(f"Passphrase of {path}", hide_input=True, err=True)
+    passphrase = passphrase_of(path, passphrase_file) if b"ENCRYPTED" in pem else None
     try:
         return PrivateKey.from_pem(pem, passphrase=passphrase)
     except InvalidArgument as error:
         raise InvalidArgument(str(path), error.problem) from None
+
+
+def passphrase_of(path: Path, passphrase_file: Path | None) -> str | None:
+    """Of an encrypted key: from the file that was given, or whoever sits at the terminal. None if there is neither."""
+    if passphrase_file is not None:
+        return read_passphrase(passphrase_file)
+    if not sys.stdin.isatty():
+        return None
+    return str(typer.prompt(f"Passphrase of {path}", hide_input=True, err=True))
 
 
 def read_passphrase(path: Path) -> str:

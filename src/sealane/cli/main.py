@@ -22,6 +22,7 @@ COMMANDS = (
         "Watch a node live: rates, depths, ages, leases, dead letters.",
         _NODE,
     ),
+    Later("healthy", "sealane.cli.healthy:healthy_command", "Ask whether the node of a data directory serves.", _NODE),
     Later(
         "bench",
         "sealane.cli.bench:bench_command",
@@ -32,6 +33,12 @@ COMMANDS = (
         "log",
         "sealane.cli.log:log",
         "A data directory from outside: list, check, export, back up, restore. All but restore only read.",
+        _NODE,
+    ),
+    Later(
+        "pipeline",
+        "sealane.cli.pipeline:pipeline_commands",
+        "The data pipeline: run it, look at it, ask its tables, prove deliveries.",
         _NODE,
     ),
     Later(
@@ -50,6 +57,12 @@ COMMANDS = (
         "dlq",
         "sealane.cli.dead_letters:dead_letter_commands",
         "Dead letters: what subscriptions gave up, why, and its way back.",
+        _MESSAGES,
+    ),
+    Later(
+        "cipher",
+        "sealane.cli.cipher:cipher_commands",
+        "Send and receive by CipherMQ's protocol, encrypted end to end.",
         _MESSAGES,
     ),
     Later("topic", "sealane.cli.topics:topic_commands", "Make, list, look at, change and delete topics.", _TOPICS),
@@ -89,7 +102,7 @@ COMMANDS = (
     Later(
         "account",
         "sealane.cli.accounts:account_commands",
-        "Whom the node knows: list, look at, disable, enable, give roles.",
+        "Whom the node knows: make, list, look at, disable, enable, give roles.",
         _IDENTITY,
     ),
     Later(

@@ -79,9 +79,15 @@ def run_node(
         fail(f"running a node needs {', '.join(missing)}; install with: pip install 'sealane[server]'")
     from sealane.server.loading import load
     from sealane.server.running import run
+    from sealane.server.systemd import READY, tell_systemd
 
     settings = load(config=config, pairs=pairs or (), flags=own_flags(data=data, insecure=insecure)).settings
-    run(settings, ready_file=ready_file, on_ready=lambda opened: _welcome(settings, opened))
+
+    def on_ready(opened: Opened) -> None:
+        _welcome(settings, opened)
+        tell_systemd(READY)
+
+    run(settings, ready_file=ready_file, on_ready=on_ready)
 
 
 def own_flags(*, data: Path | None, insecure: bool = False) -> list[Given]:
@@ -138,7 +144,8 @@ def command_prefix(data: str) -> str:
         program = "sealane"
     else:
         relative = os.path.relpath(called)
-        program = shlex.quote(called if relative.startswith("..") else relative)
+        # From the root of the file system a relative path would not be known for one.
+        program = shlex.quote(called if relative.startswith("..") or Path.cwd() == Path("/") else relative)
     if Path(data) == Path("sealane-data"):
         return program
     return f"SEALANE_DATA={shlex.quote(data)} {program}"

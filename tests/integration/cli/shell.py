@@ -20,6 +20,7 @@ WITHOUT_PIPES = frozenset(
         "account",
         "audit",
         "ca",
+        "cipher",
         "grant",
         "key",
         "quota",

@@ -98,6 +98,14 @@ def test_no_password_is_bad_usage(shell: Shell) -> None:
     assert b"standard input" in done.stderr
 
 
+def test_an_account_is_made_for_who_has_no_credential(shell: Shell) -> None:
+    assert "account legacy of default is there, with the roles member" in shell.text("account", "create", "legacy")
+    assert shell.json("account", "create", "old.shop", "--role", "producer", "--json")["domain"] == "shop"
+    again = shell.run("account", "create", "legacy")
+    assert again.returncode == 1
+    assert b"sealane account roles" in again.stderr
+
+
 def test_an_account_is_looked_at_given_roles_disabled_and_enabled(shell: Shell) -> None:
     made = shell.json("key", "create", "etl.shop", "--role", "consumer", "--json")
     etl = with_key(shell, made["key"])

@@ -84,7 +84,8 @@ async def test_a_subscription_begins_again_from_anywhere(node: HttpNode) -> None
     created = pulled["messages"][0]["created"]
     assert await node.well("POST", seek, json={"time": created}) == {"offsets": {"0": 0}}
     assert await node.well("POST", seek, json={"at": "latest"}) == {"offsets": {"0": 3}}
-    for wrong in ({}, {"at": "noon"}, {"at": "latest", "offsets": {"0": 1}}):
+    unclear = ({"time": 0}, {"time": -1e-308}, {"time": "0"}, {"time": "2026-01-31T12:00:00"})
+    for wrong in ({}, {"at": "noon"}, {"at": "latest", "offsets": {"0": 1}}, *unclear):
         assert (await node.http.post(seek, json=wrong)).status_code == 422
 
 

@@ -144,6 +144,7 @@ async def test_a_kind_of_body_that_is_not_known_is_refused(node: HttpNode) -> No
     [
         b"",
         b"no arrow at all",
+        stream(payload=[b"x"]).replace(b"payload", b"pay\xffoad"),
         stream(payload=[b"a"])[:-20],
         stream(payload=[b"a"]) + b"more",
         stream(colour=["red"]),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
+from websockets.frames import Frame, Opcode
 
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
@@ -99,3 +101,14 @@ async def test_a_client_that_says_goodbye_is_answered(node: HttpNode) -> None:
         await socket.connection.close(4_000, "enough")
         assert await socket.closed() == (4_000, "enough")
     await until(lambda: node.door.connections == 0)
+
+
+async def test_what_comes_together_with_the_last_word_was_said_before_it(node: HttpNode) -> None:
+    async with raw_socket(node.door) as raw:
+        publish = Frame(
+            Opcode.TEXT, json.dumps({"type": "publish", "topic": "t", "messages": [{"payload": "a"}]}).encode()
+        )
+        goodbye = Frame(Opcode.CLOSE, (1_000).to_bytes(2, "big"))
+        raw.writer.write(publish.serialize(mask=True) + goodbye.serialize(mask=True))
+        assert (await raw.closed())[0] == 1_000
+    await until(lambda: "default/t" in node.node.topics and node.node.topic("t").owners[0].core.visible == 1)

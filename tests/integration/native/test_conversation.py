@@ -232,7 +232,7 @@ async def test_a_reader_hears_what_there_is_and_says_how_far_it_has_come(running
         for number in range(3):
             await peer.publish("orders", b"%d" % number, b"more")
         ((name, incarnation, partitions),) = await peer.ask(wire.DescribeLogs, ["orders", "ord*"])
-        assert (name, partitions) == ("default/orders", [[0, 0, 6, None]])
+        assert (name, partitions) == ("default/orders", [[0, 0, 6, None, 0, 0]])
         browsed, body = await peer.ask_with_body(wire.Browse, "orders", 0, 2, 1 << 20, incarnation, 3)
         assert payloads_of(browsed, body) == [b"1", b"more"]
         assert isinstance(await peer.ask(wire.Advance, "orders", "reader", {0: 4}), wire.Done)
@@ -245,7 +245,7 @@ async def test_a_reader_is_told_where_a_moment_is(running: Running) -> None:
         await peer.publish("orders", b"a")
         for at_us, at in ((STAMP.created_us, 0), (STAMP.created_us + 1, 1)):
             ((_, _, partitions),) = await peer.ask(wire.DescribeLogs, ["orders"], at_us)
-            assert partitions == [[0, 0, 1, at]]
+            assert partitions == [[0, 0, 1, at, 0, 0]]
 
 
 async def test_a_reader_of_a_topic_that_was_made_again_is_told_so(running: Running) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from sealane.doors.native.door import DEAF_SECONDS
+from sealane.doors.stream_door import DEAF_SECONDS
 from sealane.wire import messages as wire
 from sealane.wire.connection import FRAME_SECONDS_MAX, HANDSHAKE_SECONDS_MAX, SILENT_HEARTBEATS_MAX
 from sealane.wire.frames import frame

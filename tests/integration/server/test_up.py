@@ -122,11 +122,12 @@ def test_insecure_is_for_this_machine_alone(tmp_path: Path, host: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_door_that_this_version_lacks_cannot_be_enabled(tmp_path: Path) -> None:
-    result = sealane("up", "--insecure", cwd=tmp_path, SEALANE_DOORS__CIPHER__ENABLED="on")
+def test_a_door_that_nobody_says_who_comes_by_cannot_be_enabled_on_a_secure_node(tmp_path: Path) -> None:
+    result = sealane("up", cwd=tmp_path, SEALANE_DOORS__CIPHER__ENABLED="on")
 
     assert result.returncode == 2
-    assert "doors.cipher.enabled" in result.stderr
+    assert "doors.cipher.principal" in result.stderr
+    assert not (tmp_path / "sealane-data").exists()
 
 
 def test_an_unknown_key_stops_the_start_and_tells_what_was_meant(tmp_path: Path) -> None:
