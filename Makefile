@@ -1,6 +1,8 @@
 # Everything a developer runs. `make` alone lists the targets.
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
+# A run of the tests starts hundreds of processes; each of them would compile all of Sealane again.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help up setup test check lint format sim kill bench proto fuzz build clean
 

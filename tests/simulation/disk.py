@@ -309,6 +309,10 @@ class SimFiles:
         self._disk.directory.sync(name)
         self._disk.leave(fault)
 
+    def let_go(self, name: str) -> None:
+        self.check()
+        self._must_exist(name)
+
     def free_bytes(self) -> int:
         self.check()
         return self._disk.free_bytes()

@@ -30,12 +30,15 @@ class SimRunner:
         self._spent_seconds = 0.0
         disk.on_delay = self._spend
 
-    async def run(self, work: Callable[[], T]) -> T:
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
         seen: asyncio.Future[T] = self._loop.create_future()
         self._queue.append((work, seen))
         if not self._busy:
             self._take_next()
-        return await seen
+        return seen
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await self.begin(work)
 
     def _take_next(self) -> None:
         self._busy = bool(self._queue)

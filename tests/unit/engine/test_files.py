@@ -120,3 +120,16 @@ def test_whoever_holds_the_lock_may_make_sure_of_it_again(files: DiskFiles) -> N
     other = DiskFiles(files.location)
     other.acquire()
     other.release()
+
+
+def test_a_file_that_is_let_go_of_is_read_from_disk_and_is_what_it_was(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    file.write_at(0, [b"hello"])
+    file.sync()
+    files.let_go("a")
+    file.write_at(5, [b" world"])
+    files.let_go("a")
+    assert file.read_at(0, 100) == b"hello world"
+    file.close()
+    with pytest.raises(FileNotFoundError):
+        files.let_go("b")

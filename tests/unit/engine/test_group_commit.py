@@ -23,11 +23,17 @@ class HeldRunner:
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        self.closed = False
 
-    async def run(self, work: Callable[[], T]) -> T:
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        if self.closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
         seen: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.waiting.append((work, seen))
-        return await seen
+        return seen
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await self.begin(work)
 
     def finish(self) -> None:
         work, seen = self.waiting.pop(0)
@@ -47,9 +53,11 @@ class Recorder:
         self.landed: list[str] = []
         self.failed: list[str] = []
         self.error: Exception | None = None
+        self.on_landed: Callable[[], None] | None = None
+        self.on_the_thread: list[int] = []
         self.group = GroupCommit[Item, int](
             self._write,
-            lambda items, _: self.landed.extend(item.name for item in items),
+            self._landed,
             lambda items, error: self.failed.extend(item.name for item in items),
             runner=self.runner,
             policy=policy(commit),
@@ -62,6 +70,11 @@ class Recorder:
         if self.error is not None:
             raise self.error
         return len(items)
+
+    def _landed(self, items: list[Item], _: int) -> None:
+        if self.on_landed is not None:
+            self.on_landed()
+        self.landed.extend(item.name for item in items)
 
     def submit(self, names: str, size: int = 1) -> None:
         for name in names:
@@ -101,6 +114,50 @@ async def test_while_a_group_is_on_the_thread_the_next_one_gathers() -> None:
     await passes()
     assert recorder.groups == ["a", "bc"]
     assert recorder.landed == ["a", "b", "c"]
+
+
+async def test_the_thread_has_the_next_group_before_those_of_the_last_one_are_told() -> None:
+    recorder = Recorder("thread")
+    recorder.submit("a")
+    await passes()
+    recorder.submit("b")
+    recorder.on_landed = lambda: recorder.on_the_thread.append(len(recorder.runner.waiting))
+    recorder.runner.finish()
+    await passes()
+    assert recorder.on_the_thread == [1]
+    assert recorder.landed == ["a"]
+    recorder.runner.finish()
+    await passes()
+    assert recorder.landed == ["a", "b"]
+
+
+async def test_what_is_on_the_thread_fails_with_the_group_before_it_that_could_not_be_taken_in() -> None:
+    recorder = Recorder("thread")
+    recorder.submit("a")
+    await passes()
+    recorder.submit("b")
+
+    def crash() -> None:
+        raise ValueError("a bug")
+
+    recorder.on_landed = crash
+    recorder.runner.finish()
+    await passes()
+    recorder.submit("c")
+    assert recorder.failed == ["a"]
+    recorder.on_landed = None
+    recorder.runner.finish()
+    await passes()
+    assert recorder.failed == ["a", "b", "c"]
+    assert recorder.landed == []
+
+
+async def test_a_closed_runner_is_a_failure_of_the_group() -> None:
+    recorder = Recorder("thread")
+    recorder.runner.closed = True
+    recorder.submit("a")
+    await passes()
+    assert recorder.failed == ["a"]
 
 
 async def test_a_group_is_no_larger_than_its_limit_unless_one_commit_is() -> None:

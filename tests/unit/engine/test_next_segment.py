@@ -61,3 +61,24 @@ async def test_zeros_are_written_ahead_of_small_records_and_not_of_large_ones(
         await owner.commit(batch(bytes(payload_bytes)))
     assert asked[fills:] == [written] * len(asked[fills:])
     await engine.close()
+
+
+async def test_only_the_newest_segments_stay_in_the_page_cache(tmp_path: Path) -> None:
+    let_go: list[str] = []
+
+    class Files(DiskFiles):
+        def let_go(self, name: str) -> None:
+            let_go.append(name)
+            super().let_go(name)
+
+    settings = StorageSettings(
+        segment_bytes=4096, segment_bytes_first=4096, compaction=False, cached_bytes_max=3 * 4096
+    )
+    engine = await LocalEngine.start(Files(tmp_path / "data"), settings=settings, clock=Clock(), entropy=os.urandom)
+    owner = await Owner.of(engine)
+    while len(let_go) < 3:
+        await owner.commit(batch(bytes(500)))
+    names = [f"wal/{name}" for name in DiskFiles(tmp_path / "data").list("wal") if name.endswith(".wal")]
+    await engine.close()
+    assert sorted(let_go) == names[: len(let_go)]
+    assert len(names) - len(let_go) >= 3

@@ -50,6 +50,8 @@ def _finish(files: Files, file: File, job: Job, file_bytes: int, places: list[Pl
     file.sync()
     file.close()
     files.rename(job.draft, job.name)
+    # Whoever reads it has lagged behind for long: the memory is of more use to what comes in now.
+    files.let_go(job.name)
     return CompactedFile(
         name=job.name,
         partition=job.partition,

@@ -81,6 +81,10 @@ class Files(Protocol):
 
     def remove(self, name: str) -> None: ...
     def sync_directory(self, name: str) -> None: ...
+    def let_go(self, name: str) -> None:
+        """The system need not keep a copy of this file in memory. What has not been synced stays there."""
+        ...
+
     def free_bytes(self) -> int: ...
     def database(self, name: str) -> sqlite3.Connection:
         """A SQLite database (WAL mode, synchronous FULL) whose commits are durable. Autocommit off."""
@@ -245,6 +249,14 @@ class DiskFiles:
 
     def sync_directory(self, name: str) -> None:
         sync(self._path(name))
+
+    def let_go(self, name: str) -> None:
+        if hasattr(os, "posix_fadvise"):
+            descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self._directory).free

@@ -1,7 +1,9 @@
 """Group commit: everything that waits is written as one record, with one sync.
 
 A group is written on the event loop or on a thread. On the loop there is no hand-over, which is the fastest a lone
-commit can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses.
+commit can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses. The thread
+gets the next group before those of the last one are told: their answers and deliveries take as long as a write does, and
+the disk would wait for them.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
 from sealane.engine.local.runner import Runner
@@ -91,7 +94,10 @@ class GroupCommit(Generic[W, R]):
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[W] = deque()
         self._scheduled = False
-        self._thread: asyncio.Task[None] | None = None
+        self._writing = False
+        """Whether a group is on the thread."""
+        self._failure: Exception | None = None
+        """Why a group could not be taken in that had been written."""
         self._submitted = 0
         self._settled = 0
         self._barriers: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -101,7 +107,7 @@ class GroupCommit(Generic[W, R]):
         self._waiting.append(item)
         self._submitted += 1
         self.bytes_waiting += item.size
-        if not self._scheduled and self._thread is None:
+        if not self._scheduled and not self._writing:
             # Not at once: what else is called in this pass of the loop shares the record.
             self._scheduled = True
             self._loop.call_soon(self._flush)
@@ -115,7 +121,7 @@ class GroupCommit(Generic[W, R]):
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self._thread is not None or not self._waiting:
+        if self._writing or not self._waiting:
             return
         group, group_bytes = self._take()
         if self._policy.inline(len(group), group_bytes):
@@ -127,18 +133,27 @@ class GroupCommit(Generic[W, R]):
             else:
                 self._settle(group, group_bytes, started_us, result)
         else:
-            self._thread = self._loop.create_task(self._flush_on_thread(group, group_bytes))
+            self._hand_over(group, group_bytes)
 
-    async def _flush_on_thread(self, group: list[W], group_bytes: int) -> None:
-        started_us = self._clock()
+    def _hand_over(self, group: list[W], group_bytes: int) -> None:
         try:
-            result = await self._runner.run(lambda: self._write(group))
-        except Exception as error:
-            self._thread = None
+            written = self._runner.begin(lambda: self._write(group))
+        except RuntimeError as error:  # The runner is closed.
             self._settle_failure(group, error)
-        else:
-            self._thread = None
-            self._settle(group, group_bytes, started_us, result)
+            return
+        self._writing = True
+        written.add_done_callback(partial(self._written, group, group_bytes, self._clock()))
+
+    def _written(self, group: list[W], group_bytes: int, started_us: int, written: asyncio.Future[R]) -> None:
+        self._writing = False
+        error = self._failure or written.exception()
+        if isinstance(error, Exception):
+            self._settle_failure(group, error)
+            return
+        result = written.result()
+        if self._waiting and not self._policy.inline(len(self._waiting), self.bytes_waiting):
+            self._hand_over(*self._take())
+        self._settle(group, group_bytes, started_us, result)
 
     def _take(self) -> tuple[list[W], int]:
         if self.bytes_waiting <= self._group_bytes_max:
@@ -159,6 +174,8 @@ class GroupCommit(Generic[W, R]):
         try:
             self._landed(group, result)
         except Exception as error:
+            # What is on the thread by now has counted on this group as much as what waits.
+            self._failure = error
             self._settle_failure(group, error)
             return
         self._count(len(group))
@@ -178,6 +195,6 @@ class GroupCommit(Generic[W, R]):
             reached = self._barriers.popleft()[1]
             if not reached.done():
                 reached.set_result(None)
-        if self._waiting and not self._scheduled and self._thread is None:
+        if self._waiting and not self._scheduled and not self._writing:
             self._scheduled = True
             self._loop.call_soon(self._flush)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from sealane.engine.local.compacting import Compacting
 from sealane.engine.local.compaction import CompactionResult
@@ -96,6 +97,7 @@ class Housekeeping:
             try:
                 await self._prepare_spare()
                 await self._save_indexes()
+                await self._let_go_of_older()
                 await self._give_space_back()
                 troubled = False
                 self._start_compaction()
@@ -158,6 +160,16 @@ class Housekeeping:
                     # Without it the segment is scanned at the next start: slower, nothing worse.
                     return
                 segment.indexed = True
+
+    async def _let_go_of_older(self) -> None:
+        """Leave the newest segments in the page cache, and no others."""
+        newer_bytes = 0
+        for segment in reversed(list(self._closed)):
+            newer_bytes += segment.end
+            if segment.cached and newer_bytes > self._settings.cached_bytes_max and not self._closing:
+                segment.cached = False
+                with suppress(FileNotFoundError):  # Compaction has put something else in its place meanwhile.
+                    await self._runner.run(lambda name=segment.name: self._files.let_go(name))  # type: ignore[misc]
 
     def _save(self, name: str, data: bytes) -> None:
         draft = name + ".draft"

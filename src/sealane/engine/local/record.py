@@ -259,16 +259,30 @@ def associated(partition: PartitionKey, kind: int, base: int, count: int) -> byt
 _ASSOCIATED = struct.Struct("<HHIIQQQ")
 
 
+def packed_bytes(items: Sequence[Bytes]) -> int:
+    """How long several items are as one body."""
+    return _aligned(4 * (len(items) + 1)) + sum(_aligned(len(item)) for item in items)
+
+
 def pack(items: Sequence[Bytes]) -> bytes:
     """Frame several items as one body: their number, their lengths, then each on an 8-byte boundary."""
+    body = bytearray(packed_bytes(items))
+    pack_into(memoryview(body), items)
+    return bytes(body)
+
+
+def pack_into(body: memoryview, items: Sequence[Bytes]) -> None:
+    """The same into memory of the caller's, `packed_bytes(items)` of it."""
     lengths = list(map(len, items))
     table = struct.pack(f"<{len(items) + 1}I", len(items), *lengths)
-    parts: list[Bytes] = [table, bytes(-len(table) % 8)]
+    body[: len(table)] = table
+    end = len(table)
     for item, length in zip(items, lengths, strict=True):
-        parts.append(item)
-        if padding := -length % 8:
-            parts.append(bytes(padding))
-    return b"".join(parts)
+        start = _aligned(end)
+        body[end:start] = bytes(start - end)
+        end = start + length
+        body[start:end] = item
+    body[end:] = bytes(len(body) - end)
 
 
 def unpack(body: Bytes, flags: int) -> list[memoryview]:

@@ -18,6 +18,10 @@ With Python's 5 ms a committing thread beside a busy one falls to about 100 comm
 
 
 class Runner(Protocol):
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Have `work` run off the event loop, from this moment on; the future has what it returns or raises."""
+        ...
+
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` off the event loop and give back what it returns or raises."""
         ...
@@ -41,15 +45,23 @@ class ThreadRunner:
             sys.setswitchinterval(min(SWITCH_INTERVAL_SECONDS, ThreadRunner._interval_before))
         ThreadRunner._open += 1
 
-    async def run(self, work: Callable[[], T]) -> T:
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
         try:
-            working = asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return loop.run_in_executor(self._pool, work)
         except RuntimeError:
             if self._closing:
                 raise
-            # The interpreter ends, and has closed its pools before this one was. What is done last is done here.
-            return work()
-        return await working
+        # The interpreter ends, and has closed its pools before this one was. What is done last is done here.
+        done: asyncio.Future[T] = loop.create_future()
+        try:
+            done.set_result(work())
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await self.begin(work)
 
     def close(self) -> None:
         self._closing = True

@@ -42,6 +42,8 @@ class Segment:
     """Where the next record goes; 0: not even the header is written."""
     indexed: bool = field(default=False)
     """Whether its index has been saved beside it."""
+    cached: bool = field(default=True)
+    """Whether the system may have it in its page cache."""
 
 
 class Written(NamedTuple):

@@ -10,10 +10,11 @@ from sealane.engine.local import record
 from sealane.engine.local.index import Row
 from sealane.engine.local.partition import PartitionLogs
 from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED, Bytes, Entry
+from sealane.engine.local.scratch import Scratch
 from sealane.engine.local.wal import Segment, Wal
 from sealane.message import encode
 from sealane.prompt import Prompt
-from sealane.security.at_rest.sealing import Sealer
+from sealane.security.at_rest.sealing import OVERHEAD_BYTES, Sealer
 
 
 class Pending:
@@ -56,8 +57,15 @@ class GroupWriter:
     def __init__(self, wal: Wal, sealer: Sealer) -> None:
         self._wal = wal
         self._sealer = sealer
+        self._scratch = Scratch()
 
     def write(self, group: list[Pending]) -> Landed:
+        try:
+            return self._write(group)
+        finally:
+            self._scratch.clear()
+
+    def _write(self, group: list[Pending]) -> Landed:
         bundles = _bundle(group)
         if not bundles:
             if self._wal.ending:
@@ -74,11 +82,14 @@ class GroupWriter:
         if len(bundle.items) == 1:
             body = bundle.items[0]
         else:
-            body = record.pack(bundle.items)
+            body = self._scratch.take(record.packed_bytes(bundle.items))
+            record.pack_into(body, bundle.items)
             flags |= MANY
         if bundle.logs.sealed:
             place = record.associated(partition, bundle.kind, bundle.base, bundle.count)
-            body = self._sealer.seal(partition.domain, body, place)
+            sealed = self._scratch.take(len(body) + OVERHEAD_BYTES)
+            self._sealer.seal_into(sealed, partition.domain, body, place)
+            body = sealed
             flags |= SEALED
         entry = record.describe(bundle.kind, partition, bundle.epoch, bundle.base, bundle.count, body, flags=flags)
         return entry, body

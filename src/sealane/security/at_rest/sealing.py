@@ -48,15 +48,18 @@ class Sealer:
 
     def seal(self, domain: str, plain: bytes | memoryview, associated: bytes) -> memoryview:
         """Sealed bytes that `open` gives back only for the same domain and the same associated bytes."""
+        sealed = memoryview(bytearray(len(plain) + OVERHEAD_BYTES))
+        self.seal_into(sealed, domain, plain, associated)
+        return sealed.toreadonly()
+
+    def seal_into(self, sealed: memoryview, domain: str, plain: bytes | memoryview, associated: bytes) -> None:
+        """The same into memory of the caller's, as long as `plain` and `OVERHEAD_BYTES`."""
         key_id, domain_key = self.keyring.sealing_key(domain)
         salt = self._entropy(SALT_BYTES)
         # Encrypting straight into the final buffer behind its prefix saves a copy of the batch.
-        sealed = bytearray(PREFIX_BYTES + len(plain) + TAG_BYTES)
         _HEAD.pack_into(sealed, 0, SEAL_VERSION, key_id)
         sealed[_HEAD.size : PREFIX_BYTES] = salt
-        view = memoryview(sealed)
-        AESGCM(_derive(domain_key, salt)).encrypt_into(_NONCE, plain, associated, view[PREFIX_BYTES:])
-        return view.toreadonly()
+        AESGCM(_derive(domain_key, salt)).encrypt_into(_NONCE, plain, associated, sealed[PREFIX_BYTES:])
 
     def open(self, domain: str, sealed: bytes | memoryview, associated: bytes) -> bytes:
         """What was sealed, or `CorruptData` if a single bit differs, or `KeyUnavailable`."""
