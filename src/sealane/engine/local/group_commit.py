@@ -2,8 +2,8 @@
 
 A group is written on the event loop or on a thread. On the loop there is no hand-over, which is the fastest a lone
 commit can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses. The thread
-gets the next group before those of the last one are told: their answers and deliveries take as long as a write does, and
-the disk would wait for them.
+gets the next group before the callers of the last one are told: answers and deliveries take as long as a write, and the
+disk would wait for them.
 """
 
 from __future__ import annotations
