@@ -7,7 +7,7 @@ from sealane.message.build import Row, from_payloads, from_rows
 from sealane.message.codec import decode, encode, encode_parts
 from sealane.message.ids import Stamp, generate_ids, parse_id
 from sealane.message.limits import Limits
-from sealane.message.names import check_name, split_topic
+from sealane.message.names import OPEN_SYSTEM_TOPICS, check_name, split_topic
 from sealane.message.schema import (
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
@@ -18,6 +18,7 @@ from sealane.message.schema import (
 from sealane.message.tables import from_arrow
 
 __all__ = [
+    "OPEN_SYSTEM_TOPICS",
     "PRIORITY_DEFAULT",
     "PRIORITY_MAX",
     "PRIORITY_MIN",

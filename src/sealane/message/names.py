@@ -10,6 +10,8 @@ from sealane.message.limits import Limits
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 DEFAULT_DOMAIN = "default"
+OPEN_SYSTEM_TOPICS = frozenset({"_system/alerts", "_system/routes", "_system/route_telemetry"})
+"""Topics of the system that jobs write: whoever is granted to publish to one may, and it is made when it is used."""
 
 
 def check_name(kind: str, name: str, limits: Limits, *, system: bool = False) -> None:

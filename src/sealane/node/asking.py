@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from sealane.errors import Forbidden
-from sealane.message import Limits, check_name, split_topic
+from sealane.message import OPEN_SYSTEM_TOPICS, Limits, check_name, split_topic
 from sealane.node.audit_folding import NOWHERE, Happening, Origin
 from sealane.node.node import Node
 from sealane.node.staging.logs import STAGED
@@ -63,7 +63,8 @@ class Asking:
     def allow(self, action: Action, name: str, *, of_system: bool = False) -> str:
         """The full name, if the principal may do this to it. `of_system`: to what is the system's too."""
         domain, bare = split_topic(name, self.principal.domain)
-        of_system = of_system or action == "consume"  # The system's names are for reading.
+        # The system's names are for reading, but for those that jobs write.
+        of_system = of_system or action == "consume" or (action == "publish" and f"{domain}/{bare}" in OPEN_SYSTEM_TOPICS)
         if bare == STAGED and action == "consume":
             action = "admin"  # What is staged is not published: it is not for those who read all of a domain.
         if not of_system and (bare.startswith("_") or domain.startswith("_")):

@@ -13,7 +13,7 @@ from sealane.delivery.subscription import Subscription
 from sealane.engine import Engine, PartitionKey
 from sealane.errors import AlreadyExists, SealaneError, TopicNotFound
 from sealane.log import get_log
-from sealane.message import check_name, split_topic
+from sealane.message import OPEN_SYSTEM_TOPICS, check_name, split_topic
 from sealane.node.locks import Locks
 from sealane.node.measures import Measures
 from sealane.node.owner import PartitionOwner
@@ -166,8 +166,9 @@ class TopicRegistry:
 
     def _checked(self, name: str) -> tuple[str, str]:
         domain, bare = split_topic(name)
-        check_name("domain", domain, self._settings.limits)
-        check_name("topic", bare, self._settings.limits)
+        is_open = f"{domain}/{bare}" in OPEN_SYSTEM_TOPICS
+        check_name("domain", domain, self._settings.limits, system=is_open)
+        check_name("topic", bare, self._settings.limits, system=is_open)
         return domain, bare
 
     async def ensure(self, domain: str, name: str, config: TopicConfig) -> Topic:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Layer = Literal["raw", "facts"]
+Layer = Literal["raw", "clean", "facts"]
 
 LOG = "_log"
 """Spark and Arrow leave out what begins with an underscore or a dot."""
@@ -28,9 +28,13 @@ class Table:
 
 RAW_MESSAGES = Table("raw", "messages")
 RAW_HISTORY = Table("raw", "history")
+CLEAN_MESSAGES = Table("clean", "messages")
+QUARANTINE = Table("clean", "quarantine")
 DELIVERIES = Table("facts", "deliveries")
+ANOMALIES = Table("facts", "anomalies", ("date",))
+ROUTE_WEIGHTS = Table("facts", "route_weights", ("date",))
 
-TABLES = (RAW_MESSAGES, RAW_HISTORY, DELIVERIES)
+TABLES = (RAW_MESSAGES, RAW_HISTORY, CLEAN_MESSAGES, QUARANTINE, DELIVERIES, ANOMALIES, ROUTE_WEIGHTS)
 
 
 class Lake:
