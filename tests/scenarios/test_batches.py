@@ -95,22 +95,21 @@ async def test_messages_of_a_batch_can_be_answered_one_by_one(lane: sealane.Lane
 
 async def test_a_batch_is_extended_as_one(lane: sealane.Lane) -> None:
     await lane.publish_many("orders", PAYLOADS[:10])
-    [batch] = await take(lane.consume_batches("orders", "etl", lease_seconds=0.25, retry=AT_ONCE), 1)
+    [batch] = await take(lane.consume_batches("orders", "etl", lease_seconds=1, retry=AT_ONCE), 1)
     await batch.extend(60)
     await lane.publish("orders", b"timer")
-    timers = await take(lane.consume("orders", "etl", lease_seconds=0.05, retry=AT_ONCE), 3)
+    timers = await take(lane.consume("orders", "etl", lease_seconds=0.6, retry=AT_ONCE), 3)
     assert [(each.payload, each.attempt) for each in timers] == [(b"timer", 1), (b"timer", 2), (b"timer", 3)]
     await batch.ack(confirm=True)
 
 
 async def test_a_batch_whose_lease_is_over_cannot_be_acked(lane: sealane.Lane) -> None:
     await lane.publish_many("orders", PAYLOADS[:10])
-    loop = aiter(lane.consume_batches("orders", "etl", lease_seconds=0.25, retry=AT_ONCE))
-    first, again = await anext(loop), await anext(loop)
+    [first] = await take(lane.consume_batches("orders", "etl", lease_seconds=0.05, retry=AT_ONCE), 1)
+    [again] = await take(lane.consume_batches("orders", "etl", retry=AT_ONCE), 1)
     with pytest.raises(sealane.LeaseLost, match="10 messages"):
         await first.ack(confirm=True)
     await again.ack(confirm=True)
-    await loop.aclose()
     assert (await described(lane, "orders", "etl")).depth == 0
 
 

@@ -65,17 +65,17 @@ async def test_an_expired_message_is_not_delivered_after_a_restart(directory: Br
 
 
 async def test_what_expires_while_it_is_handled_can_still_be_acked(lane: sealane.Lane) -> None:
-    await lane.publish("orders", b"a", ttl=0.4)
+    await lane.publish("orders", b"a", ttl=1)
     [message] = await take(lane.consume("orders", "billing"), 1)
-    await working_takes(0.45)
+    await working_takes(1.05)
     await message.ack(confirm=True)
     await all_settled(lane, "orders", "billing")
 
 
 async def test_what_expires_while_it_is_handled_does_not_come_again(lane: sealane.Lane) -> None:
-    await lane.publish("orders", b"a", ttl=0.4)
+    await lane.publish("orders", b"a", ttl=1)
     [message] = await take(lane.consume("orders", "billing"), 1)
-    await working_takes(0.45)
+    await working_takes(1.05)
     await message.nack(delay=0, confirm=True)
     await all_settled(lane, "orders", "billing")
     assert "default/orders.billing.dead" not in await lane.topics()

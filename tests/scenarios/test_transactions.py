@@ -97,8 +97,8 @@ async def test_an_exception_in_the_block_leaves_everything_as_it_was(lane: seala
 
 async def test_a_lost_lease_aborts_it_whole(lane: sealane.Lane) -> None:
     await lane.publish("orders", b"order")
-    loop = aiter(lane.consume("orders", "billing", lease_seconds=0.25, retry=AT_ONCE))
-    late, current = await anext(loop), await anext(loop)
+    [late] = await take(lane.consume("orders", "billing", lease_seconds=0.05, retry=AT_ONCE), 1)
+    [current] = await take(lane.consume("orders", "billing", retry=AT_ONCE), 1)
     with pytest.raises(sealane.TransactionAborted) as aborted:
         async with lane.transaction("order-42") as transaction:
             await transaction.publish("invoices", b"invoice")
@@ -110,7 +110,6 @@ async def test_a_lost_lease_aborts_it_whole(lane: sealane.Lane) -> None:
         await transaction.publish("invoices", b"invoice")
         await transaction.ack(current)
     assert transaction.replayed is False
-    await loop.aclose()
     assert (await lane.describe_topic("invoices")).partitions[0].end == 1
 
 
