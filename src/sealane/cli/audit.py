@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sealane.cli.connecting import ask
-from sealane.cli.durations import parse_seconds
 from sealane.cli.group import EXIT_FAILED, SealaneGroup
+from sealane.cli.moments import parse_moment
 from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Url
 from sealane.cli.output import examples, show_table, write_json, write_json_line
 from sealane.cli.progress import progress_bar
@@ -109,11 +108,7 @@ def _row(entry: dict[str, Any]) -> tuple[object, ...]:
 def _moment_us(text: str | None) -> int | None:
     if text is None:
         return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return round((time.time() - parse_seconds(text)) * 1e6)
-    return round(moment.timestamp() * 1e6)
+    return round(parse_moment(text).timestamp() * 1e6)
 
 
 @audit_commands.command(

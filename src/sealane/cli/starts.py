@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import typer
 
-from sealane.cli.durations import parse_seconds
+from sealane.cli.moments import parse_moment
 
 START_HELP = "earliest, latest, a time (2026-01-31T12:00), how long ago (10m), or offsets (0:120,1:80)"
 _OFFSETS = re.compile(r"\d+:\d+(,\d+:\d+)*")
@@ -21,10 +21,6 @@ def parse_start(text: str) -> str | datetime | dict[int, int]:
         pairs = (pair.split(":") for pair in text.split(","))
         return {int(partition): int(offset) for partition, offset in pairs}
     try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        pass
-    try:
-        return datetime.now(UTC) - timedelta(seconds=parse_seconds(text))
-    except (typer.BadParameter, OverflowError):
+        return parse_moment(text)
+    except typer.BadParameter:
         raise typer.BadParameter(f"{text!r} is no place to start; write {START_HELP}") from None

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sealane.log import get_log
 from sealane.pipeline.lake.compacting import compact
+from sealane.pipeline.lake.retention import forget_older
 from sealane.pipeline.lake.tables import RAW_MESSAGES, TABLES, Lake
 from sealane.pipeline.settings import PipelineSettings
 from sealane.pipeline.steps.history import take_in_history
@@ -36,7 +38,9 @@ def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
     lake = Lake(settings.lake)
     messages = take_in_messages(spark, lake, settings)
     events = take_in_history(spark, lake, settings) if lake.exists(RAW_MESSAGES) else 0
+    today = datetime.now(UTC).date()
     for table in TABLES:
+        forget_older(lake, table, settings.kept_days or {}, today)
         compact(lake, table)
     cycle = Cycle(messages, events, time.monotonic() - began)
     log.info("a cycle is done", messages=messages, events=events, seconds=round(cycle.seconds, 1))

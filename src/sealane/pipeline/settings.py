@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,6 +32,9 @@ class PipelineSettings:
     """How often what is new is taken in: facts are seen after this and the time that a step takes."""
     batch_messages_max: int = 1_000_000
     """Taken in at once: a long backlog does not become one long step, and a step's memory is bounded."""
+
+    kept_days: Mapping[str, int] | None = None
+    """How many days are kept, by domain, and by `*` for those that are not named. Of what is not said, everything."""
 
     def __post_init__(self) -> None:
         if self.trigger_seconds <= 0:

@@ -50,7 +50,7 @@ def test_from_a_run_to_tables_a_question_and_a_proof(typed: Typed, lane: SyncLan
     consume(lane, topic, 30)
     done = typed.run("run", "--once")
     assert (done.exit_code, "40 messages" in done.output) == (0, True), done.output
-    assert {each["table"]: each["rows"] for each in typed.json("status")}["raw/messages"] == 40
+    assert {each["table"]: each["rows"] for each in typed.json("status")["tables"]}["raw/messages"] == 40
     asked = "SELECT outcome, count(*) AS messages FROM deliveries GROUP BY outcome"
     assert typed.json("sql", asked) == [{"outcome": "acked", "messages": 30}]
     proof = typed.json("reconcile")

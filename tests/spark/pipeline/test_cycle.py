@@ -11,6 +11,7 @@ import sealane
 from sealane.pipeline.cycle import run_cycle
 from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake, Table
 from sealane.pipeline.settings import PipelineSettings
+from sealane.pipeline.steps.history import backfill_deliveries
 from sealane.testing.node_process import NodeProcess
 from tests.spark.consuming import consume
 
@@ -65,3 +66,21 @@ def test_a_delivery_that_ends_in_a_later_cycle_is_one_fact(
     run_cycle(spark, settings)
     (fact,) = rows(spark, settings, DELIVERIES)
     assert (fact.outcome, fact.attempts, fact.reason) == ("acked", 2, "not now")
+
+
+def test_deliveries_that_were_lost_are_computed_again_and_go_on(
+    spark: SparkSession, lane: SyncLane, topic: str, settings: PipelineSettings
+) -> None:
+    lane.publish_many(topic, [b"%d" % number for number in range(20)])
+    consume(lane, topic, 10)
+    run_cycle(spark, settings)
+    lake = Lake(settings.lake)
+    before = sorted(rows(spark, settings, DELIVERIES))
+    for path in lake.files(DELIVERIES):
+        path.unlink()
+    assert backfill_deliveries(spark, lake) == 10
+    assert backfill_deliveries(spark, lake) == 10
+    assert sorted(rows(spark, settings, DELIVERIES)) == before
+    consume(lane, topic, 10)
+    run_cycle(spark, settings)
+    assert sorted(row.offset for row in rows(spark, settings, DELIVERIES)) == list(range(20))

@@ -1,4 +1,4 @@
-"""Appending what a micro-batch has computed to a table, exactly once."""
+"""Appending what a micro-batch has computed to a table, exactly once; and making a table anew."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow.parquet as pq
 
 from sealane.pipeline.lake.log import Move, Step, TableLog
@@ -49,6 +50,25 @@ def append(lake: Lake, table: Table, write: Write, *, writer: str, number: int) 
     log.forget_before(writer, number - RECORDS_KEPT)
     shutil.rmtree(lake.staging_path(table, f"{writer}-{number:012d}"), ignore_errors=True)
     return done
+
+
+def replace_rows(lake: Lake, table: Table, rows: DataFrame, *, writer: str) -> Step:
+    """Put the rows of a DataFrame in the place of all that the table has, in one step. Nobody else may write it."""
+    log = TableLog(lake, table)
+    last = log.last(writer)
+    if last is not None:
+        log.carry_out(last)
+    number = 0 if last is None else last.number + 1
+    name = f"{writer}-{number:012d}"
+    staging = lake.staging_path(table, name)
+    shutil.rmtree(staging, ignore_errors=True)
+    rows.write.partitionBy(*table.partitioned_by).parquet(str(staging))
+    removes = [str(file.relative_to(lake.path(table))) for file in lake.files(table)]
+    step = msgspec.structs.replace(_step(staging, name, writer, number), removes=removes)
+    log.commit(step)
+    log.forget_before(writer, number - RECORDS_KEPT)
+    shutil.rmtree(staging, ignore_errors=True)
+    return step
 
 
 def _step(staging: Path, name: str, writer: str, number: int) -> Step:

@@ -1,0 +1,58 @@
+"""What the commands of `sealane pipeline` share: where the lake is, the settings, and Spark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sealane.cli.group import fail
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sealane.pipeline.settings import PipelineSettings
+
+LakePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--lake",
+        envvar="SEALANE_PIPELINE__LAKE",
+        show_default=False,
+        help="Where the tables are. Default: `lake` in the data directory.",
+    ),
+]
+Topics = Annotated[
+    str,
+    typer.Option(
+        "--topics", envvar="SEALANE_PIPELINE__TOPICS", help="What is taken in: names and patterns, with commas."
+    ),
+]
+Master = Annotated[
+    str,
+    typer.Option("--master", envvar="SEALANE_PIPELINE__MASTER", help="Where Spark runs: spark://…, yarn, k8s://…."),
+]
+
+
+def lake_path(lake: Path | None, data: Path) -> Path:
+    return lake if lake is not None else data / "lake"
+
+
+def pipeline_settings(lake: Path | None, data: Path, url: str | None, **more: Any) -> PipelineSettings:
+    from sealane.cli.choosing import chosen_profile
+    from sealane.pipeline.settings import PipelineSettings
+
+    return PipelineSettings(lake=lake_path(lake, data), url=url, profile=chosen_profile(), data=data, **more)
+
+
+def open_spark(settings: PipelineSettings) -> SparkSession:
+    try:
+        from sealane.spark import session
+    except ImportError:
+        fail("Spark is not installed: pip install 'sealane[spark]', and Java 17 or newer")
+    if not settings.master.startswith("local"):
+        return session("sealane-pipeline", master=settings.master)
+    # Spark's default, 200, is made for clusters: here most of a small step would be tasks that have nothing to do.
+    return session("sealane-pipeline", master=settings.master, spark_sql_shuffle_partitions=2 * (os.cpu_count() or 1))

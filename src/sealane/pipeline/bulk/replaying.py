@@ -1,0 +1,210 @@
+"""Replay: messages of the lake are published once more, in their order, each once however often the job is begun.
+
+The job goes in portions: so many offsets of one partition, cut where they get long. A portion is one transaction whose
+id says which it is, and once it is done it is noted in the lake. A job that was stopped goes on by being called again
+under the same name; what it had published and not noted, the node knows by the transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sealane.errors import InvalidArgument, SealaneError
+from sealane.pipeline.asking import read
+from sealane.pipeline.lake.tables import RAW_MESSAGES, Lake
+from sealane.whole_files import sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from sealane.client.sync import SyncLane
+
+PORTION_OFFSETS = 10_000
+"""How many offsets of a partition are read at once: enough for the node to store them as one batch."""
+PORTION_BYTES = 4 << 20
+"""Where a portion is cut: a transaction travels in one frame, which takes three times as much."""
+_PUBLISHED = ("key", "payload", "headers", "priority")
+"""What a message has of the one that it repeats: its id, its time and how long it lives are its own."""
+
+Open = Callable[[str, pa.Table], pa.Table]
+"""Gives messages of a domain their payloads, where the lake has them sealed."""
+
+
+class NoPayloads(SealaneError):
+    """The lake has messages without what was in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is replayed, and where to."""
+
+    topic: str
+    """`domain/name` as the lake has it."""
+    target: str
+    since: datetime | None = None
+    until: datetime | None = None
+    """From when on, and up to when, messages were created."""
+    where: str | None = None
+    """A condition in Spark SQL over the columns of the table."""
+    rate: float | None = None
+    """Messages a second, at most."""
+    name: str = ""
+    """Under which name it goes on. Without one, that of the rest of the order: the same order is the same job."""
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and self.rate <= 0:
+            raise InvalidArgument("rate", f"is {self.rate:g}, more than 0")
+
+    @property
+    def job(self) -> str:
+        told = repr((self.topic, self.target, self.since, self.until, self.where, self.name))
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    messages: int
+    """How many the order is about."""
+    published: int
+    before: int
+    """How many an earlier try had published."""
+
+
+def replay(
+    spark: SparkSession,
+    lake: Lake,
+    lane: SyncLane,
+    order: Order,
+    *,
+    opened: Open | None = None,
+    dry_run: bool = False,
+    told: Callable[[int, int], None] = lambda done, total: None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Replayed:
+    """Publish what the order says. `told` hears how many messages are done, of how many. Raises `NoPayloads`."""
+    messages = _chosen(spark, lake, order)
+    portions = _portions(messages)
+    total = sum(portion.messages for portion in portions)
+    if sum(portion.without for portion in portions):
+        raise NoPayloads(
+            f"the lake has messages of {order.topic} without their payloads, as they were taken in with --bodies "
+            "left-out; what the node still has can be taken in again, by a run with --bodies plain into another lake"
+        )
+    if dry_run:
+        return Replayed(total, 0, 0)
+    notes = _Notes(lake.root / "_jobs" / f"replay-{order.job}")
+    pace = _Pace(order.rate, wait)
+    published = before = 0
+    for portion in portions:
+        place = f"{portion.partition}/{portion.portion}"
+        if place in notes:
+            before += portion.messages
+        else:
+            done = _publish(lane, order, place, _rows(messages, portion, order.topic, opened), pace)
+            published += done
+            before += portion.messages - done
+            notes.add(place)
+        told(published + before, total)
+    return Replayed(total, published, before)
+
+
+def _chosen(spark: SparkSession, lake: Lake, order: Order) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    if not lake.exists(RAW_MESSAGES):
+        raise InvalidArgument("lake", f"{lake.root} has no messages yet: `sealane pipeline run --once` takes them in")
+    domain, _, topic = order.topic.partition("/")
+    messages = read(spark, lake, RAW_MESSAGES).where((f.col("domain") == domain) & (f.col("topic") == topic))
+    if order.since is not None:
+        messages = messages.where(f.col("created") >= f.lit(order.since))
+    if order.until is not None:
+        messages = messages.where(f.col("created") < f.lit(order.until))
+    return messages if order.where is None else messages.where(order.where)
+
+
+def _portions(messages: DataFrame) -> list[Row]:
+    """Which portions there are, in their order, each with how many messages it has, and how many without a payload."""
+    from pyspark.sql import functions as f
+
+    return (
+        messages.groupBy("partition", f.expr(f"offset DIV {PORTION_OFFSETS}").alias("portion"))
+        .agg(f.count("*").alias("messages"), f.count_if(f.col("payload").isNull()).alias("without"))
+        .orderBy("partition", "portion")
+        .collect()
+    )
+
+
+def _rows(messages: DataFrame, portion: Row, topic: str, opened: Open | None) -> pa.Table:
+    first = portion.portion * PORTION_OFFSETS
+    rows = (
+        messages.where(f"partition = {portion.partition} AND offset BETWEEN {first} AND {first + PORTION_OFFSETS - 1}")
+        .orderBy("offset")
+        .select("id", *_PUBLISHED)
+        .toArrow()
+    )
+    return rows if opened is None else opened(topic.partition("/")[0], rows)
+
+
+def _publish(lane: SyncLane, order: Order, place: str, rows: pa.Table, pace: _Pace) -> int:
+    """Returns how many were published now, and not before."""
+    published = 0
+    for number, part in enumerate(_cut(rows.select(_PUBLISHED))):
+        with lane.transaction(f"replay/{order.job}/{place}/{number}") as transaction:
+            transaction.publish_many(order.target, part)
+        if not transaction.replayed:
+            published += len(part)
+            pace.spend(len(part))
+    return published
+
+
+def _cut(rows: pa.Table) -> Iterator[pa.Table]:
+    """The same rows, in parts that one transaction takes; cut alike whenever it is done."""
+    start = size = 0
+    for place, payload in enumerate(rows["payload"]):
+        length = len(payload.as_buffer())
+        if place > start and size + length > PORTION_BYTES:
+            yield rows.slice(start, place - start)
+            start, size = place, 0
+        size += length
+    if len(rows) > start:
+        yield rows.slice(start)
+
+
+class _Notes:
+    """Which portions are done, a line each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._done = set(path.read_text().split("\n")) if path.exists() else set()
+
+    def __contains__(self, place: str) -> bool:
+        return place in self._done
+
+    def add(self, place: str) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a") as file:
+            file.write(f"{place}\n")
+        sync(self._path)
+        self._done.add(place)
+
+
+class _Pace:
+    """At most so many a second, over the whole job."""
+
+    def __init__(self, per_second: float | None, wait: Callable[[float], None]) -> None:
+        self._per_second = per_second
+        self._wait = wait
+        self._due = time.monotonic()
+
+    def spend(self, count: int) -> None:
+        if self._per_second is not None:
+            self._due = max(self._due, time.monotonic()) + count / self._per_second
+            self._wait(max(0.0, self._due - time.monotonic()))
