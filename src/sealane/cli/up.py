@@ -18,6 +18,7 @@ from sealane._version import __version__
 from sealane.cli.group import fail
 
 if TYPE_CHECKING:
+    from sealane.cli.pipeline_beside import PipelineBeside
     from sealane.server.notices import Opened
     from sealane.server.settings import ServerSettings
     from sealane.server.sources import Given
@@ -56,6 +57,9 @@ def run_node(
         Path | None,
         typer.Option("--ready-file", metavar="FILE", help="Write pid and addresses here once all doors answer."),
     ] = None,
+    pipeline: Annotated[
+        bool, typer.Option("--pipeline", help="Run `sealane pipeline run` beside it, which needs the extra `spark`.")
+    ] = False,
     pairs: Settings = None,
 ) -> None:
     """Run a node until Ctrl-C or SIGTERM, and say where its doors are.
@@ -74,6 +78,7 @@ def run_node(
       sealane up --set doors.native.host=0.0.0.0 --set security.certificates.names=broker.example.com
       sealane up --set doors.native.port=0 --set log.format=json --ready-file /run/sealane.json
       sealane up --insecure
+      sealane up --pipeline
     """  # noqa: D301 - the parser wants the character itself
     if missing := [name for name in EXTRA_MODULES if find_spec(name) is None]:
         fail(f"running a node needs {', '.join(missing)}; install with: pip install 'sealane[server]'")
@@ -83,11 +88,27 @@ def run_node(
 
     settings = load(config=config, pairs=pairs or (), flags=own_flags(data=data, insecure=insecure)).settings
 
+    beside = _pipeline(settings) if pipeline else None
+
     def on_ready(opened: Opened) -> None:
         _welcome(settings, opened)
         tell_systemd(READY)
+        if beside is not None:
+            beside.start()
 
-    run(settings, ready_file=ready_file, on_ready=on_ready)
+    try:
+        run(settings, ready_file=ready_file, on_ready=on_ready)
+    finally:
+        if beside is not None:
+            beside.close()
+
+
+def _pipeline(settings: ServerSettings) -> PipelineBeside:
+    if find_spec("pyspark") is None:
+        fail("the pipeline needs Spark; install with: pip install 'sealane[server,spark]', and Java 17 or newer")
+    from sealane.cli.pipeline_beside import PipelineBeside
+
+    return PipelineBeside.of_node(settings.data)
 
 
 def own_flags(*, data: Path | None, insecure: bool = False) -> list[Given]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealane.pipeline.facts.views import dead_letters, traffic
-from sealane.pipeline.lake.tables import DELIVERIES, RAW_MESSAGES, TABLES, Lake, Table
+from sealane.pipeline.lake.tables import DELIVERIES, RAW_MESSAGES, Lake, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,9 +23,9 @@ def read(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
 def ask_tables(spark: SparkSession, lake_path: Path, text: str) -> tuple[list[str], list[list[Any]]]:
     """The columns and rows of a statement of Spark SQL, with bytes in hex and times as text."""
     lake = Lake(lake_path)
-    for table in TABLES:
+    for table in lake.tables():
         if lake.exists(table):
-            read(spark, lake, table).createOrReplaceTempView(table.name)
+            read(spark, lake, table).createOrReplaceTempView(table.view)
     _offer_views(spark, lake)
     answer = spark.sql(text).limit(ROWS_MAX)
     return answer.columns, [[shown(value) for value in row] for row in answer.collect()]

@@ -13,6 +13,7 @@ from sealane.log import get_log
 from sealane.pipeline.lake.compacting import compact
 from sealane.pipeline.lake.retention import forget_older
 from sealane.pipeline.lake.tables import RAW_MESSAGES, TABLES, Lake
+from sealane.pipeline.own_tables import refresh_own_tables
 from sealane.pipeline.settings import PipelineSettings
 from sealane.pipeline.steps.history import take_in_history
 from sealane.pipeline.steps.messages import take_in_messages
@@ -38,6 +39,7 @@ def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
     lake = Lake(settings.lake)
     messages = take_in_messages(spark, lake, settings)
     events = take_in_history(spark, lake, settings) if lake.exists(RAW_MESSAGES) else 0
+    refresh_own_tables(spark, lake)
     today = datetime.now(UTC).date()
     for table in TABLES:
         forget_older(lake, table, settings.kept_days or {}, today)

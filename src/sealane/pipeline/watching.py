@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from sealane.pipeline.lake.tables import TABLES, Lake, Table
+from sealane.pipeline.lake.tables import Lake, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TableStatus:
 def look(lake_path: Path) -> list[TableStatus]:
     """Every table there is something of."""
     lake = Lake(lake_path)
-    return [_status(lake, table) for table in TABLES if lake.path(table).is_dir()]
+    return [_status(lake, table) for table in lake.tables()]
 
 
 def _status(lake: Lake, table: Table) -> TableStatus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 Layer = Literal["raw", "clean", "facts"]
 
@@ -20,15 +20,21 @@ class Table:
     layer: Layer
     name: str
     partitioned_by: tuple[str, ...] = ("domain", "topic", "date")
+    asked_as: str = ""
+    """What SQL calls it, where another table has its name."""
 
     @property
     def full_name(self) -> str:
         return f"{self.layer}/{self.name}"
 
+    @property
+    def view(self) -> str:
+        return self.asked_as or self.name
+
 
 RAW_MESSAGES = Table("raw", "messages")
 RAW_HISTORY = Table("raw", "history")
-CLEAN_MESSAGES = Table("clean", "messages")
+CLEAN_MESSAGES = Table("clean", "messages", asked_as="clean_messages")
 QUARANTINE = Table("clean", "quarantine")
 DELIVERIES = Table("facts", "deliveries")
 ANOMALIES = Table("facts", "anomalies", ("date",))
@@ -64,6 +70,17 @@ class Lake:
             for file in path.rglob("*.parquet")
             if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
         )
+
+    def tables(self) -> list[Table]:
+        """Those there is something of, Sealane's own first; tables of other packages are known by their directories."""
+        known = [table for table in TABLES if self.path(table).is_dir()]
+        others = [
+            Table(layer, path.name)
+            for layer in get_args(Layer)
+            for path in sorted((self.root / layer).glob("[!_.]*"))
+            if path.is_dir() and not any(self.path(table) == path for table in known)
+        ]
+        return known + others
 
     def exists(self, table: Table) -> bool:
         """Whether there is anything in it yet."""
