@@ -69,10 +69,16 @@ EXPECTED = {
         "in the evening: 72 of them; the kitchen at noon had 24.9 °C",
         "the chart is a PNG of more than 10 kB",
     ],
+    "16_from_topics_to_a_report.py": [
+        "Every message was settled once, or is under way",
+        "published 210: billed 196, dead 4, in flight 10",
+        "4 died of 'customer has no address'; another chance: sealane dlq redrive default/orders billing",
+        "the report is one page of more than 20 kB",
+    ],
 }
-SPARK_EXAMPLES = {"15_topics_as_dataframes.py"}
+SPARK_EXAMPLES = {"15_topics_as_dataframes.py", "16_from_topics_to_a_report.py"}
 EXAMPLE_SECONDS = 60
-SPARK_SECONDS = 300
+SPARK_SECONDS = 900
 """Spark starts in seconds where it is alone, and in minutes where it is not."""
 
 

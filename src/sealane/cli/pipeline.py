@@ -15,9 +15,10 @@ from sealane.cli.moments import moment
 from sealane.cli.options import DEFAULT_DATA, DURATION, AsJson, Data, Url, seconds
 from sealane.cli.output import examples, show_table, write_json
 from sealane.cli.pipeline_jobs import backfill, replay
-from sealane.cli.pipeline_options import LakePath, Master, Topics, lake_path, open_spark, pipeline_settings
+from sealane.cli.pipeline_keys import forget, reseal
+from sealane.cli.pipeline_options import Keys, LakePath, Master, Topics, lake_path, open_spark, pipeline_settings
 from sealane.cli.pipeline_proof import reconcile
-from sealane.cli.pipeline_tables import sql
+from sealane.cli.pipeline_tables import report, sql
 
 if TYPE_CHECKING:
     from sealane.pipeline.cycle import Cycle
@@ -36,7 +37,7 @@ STOP_SECONDS = 300.0
 @pipeline_commands.command(
     epilog=examples(
         "sealane pipeline run --once",
-        "sealane pipeline run --topics 'shop/*' --bodies plain --keep 'shop=30,*=365'",
+        "sealane pipeline run --topics 'shop/*' --bodies sealed --keep 'shop=30,*=365'",
         "sealane pipeline run --master spark://spark.example:7077 --lake /mnt/shared/lake",
     )
 )
@@ -45,7 +46,7 @@ def run(
     topics: Topics = "*/*",
     bodies: Annotated[
         str,
-        typer.Option("--bodies", envvar="SEALANE_PIPELINE__BODIES", help="Payloads: left-out or plain."),
+        typer.Option("--bodies", envvar="SEALANE_PIPELINE__BODIES", help="Payloads: left-out, sealed or plain."),
     ] = "left-out",
     keep: Annotated[
         str,
@@ -61,6 +62,7 @@ def run(
         float, typer.Option("--every", metavar="SECONDS", help="How often what is new is taken in.")
     ] = 5.0,
     lake: LakePath = None,
+    keys: Keys = None,
     master: Master = "local[*]",
     url: Url = None,
     data: Data = DEFAULT_DATA,
@@ -70,15 +72,18 @@ def run(
     from sealane.pipeline.cycle import run_cycle
     from sealane.pipeline.lake.holding import held
     from sealane.pipeline.lake.retention import parse_kept_days
+    from sealane.pipeline.telling import tell
 
-    if bodies not in ("left-out", "plain"):
-        raise typer.BadParameter(f"{bodies!r} is neither left-out nor plain", param_hint="--bodies")
-    chosen = {"topics": topics, "bodies": bodies, "trigger_seconds": every, "master": master}
+    if bodies not in ("left-out", "sealed", "plain"):
+        raise typer.BadParameter(f"{bodies!r} is not left-out, sealed or plain", param_hint="--bodies")
+    chosen = {"topics": topics, "bodies": bodies, "trigger_seconds": every, "master": master, "keys": keys}
     settings = pipeline_settings(lake, data, url, **chosen, kept_days=parse_kept_days(keep))
     with held(settings.lake):
         spark = open_spark(settings)
         if once:
-            _tell(run_cycle(spark, settings))
+            done = run_cycle(spark, settings)
+            tell(spark, settings, done.began)
+            _tell(done)
             return
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -128,6 +133,9 @@ pipeline_commands.command(
     )
 )(sql)
 pipeline_commands.command(
+    epilog=examples("sealane pipeline report", "sealane pipeline report --since 7d --out last-week.html")
+)(report)
+pipeline_commands.command(
     epilog=examples("sealane pipeline reconcile", "sealane pipeline reconcile --topics shop/orders --json")
 )(reconcile)
 pipeline_commands.command(
@@ -138,6 +146,13 @@ pipeline_commands.command(
     )
 )(replay)
 pipeline_commands.command(epilog=examples("sealane pipeline backfill"))(backfill)
+pipeline_commands.command(epilog=examples("sealane pipeline reseal", "sealane pipeline reseal --dry-run"))(reseal)
+pipeline_commands.command(
+    epilog=examples(
+        "sealane pipeline forget --number '+49 170 1234567' --dry-run",
+        "sealane pipeline forget --key customer-42 --domain shop --yes",
+    )
+)(forget)
 
 
 def _changed(status: TableStatus) -> str:

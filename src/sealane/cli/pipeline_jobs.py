@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from sealane.cli.moments import MOMENT, parse_moment
 from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Url
 from sealane.cli.output import write_json
-from sealane.cli.pipeline_options import LakePath, Master, open_spark, pipeline_settings
+from sealane.cli.pipeline_options import Keys, LakePath, Master, Since, Until, open_spark, pipeline_settings
 from sealane.cli.progress import progress_bar
-
-Since = Annotated[
-    datetime | None,
-    typer.Option("--since", metavar=MOMENT, parser=parse_moment, help="Created then or later; a time, or how long ago"),
-]
-Until = Annotated[
-    datetime | None, typer.Option("--until", metavar=MOMENT, parser=parse_moment, help="Created before that.")
-]
 
 
 def replay(
@@ -40,6 +30,7 @@ def replay(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how many it would be.")] = False,
     as_json: AsJson = False,
     lake: LakePath = None,
+    keys: Keys = None,
     master: Master = "local[*]",
     url: Url = None,
     data: Data = DEFAULT_DATA,
@@ -50,15 +41,16 @@ def replay(
     from sealane.pipeline.bulk.replaying import Order
     from sealane.pipeline.bulk.replaying import replay as do_replay
     from sealane.pipeline.lake.tables import Lake
+    from sealane.pipeline.secrets.keeping import keys_path
 
-    settings = pipeline_settings(lake, data, url, master=master)
+    settings = pipeline_settings(lake, data, url, master=master, keys=keys)
     order = Order("/".join(split_topic(topic)), to, since=since, until=until, where=where, rate=rate, name=name)
     spark = open_spark(settings)
     with (
         sealane.connect_sync(settings.url, profile=settings.profile, data=settings.data) as lane,
         progress_bar("replaying", "messages") as progress,
     ):
-        done = do_replay(spark, Lake(settings.lake), lane, order, dry_run=dry_run, told=progress)
+        done = do_replay(spark, Lake(settings.lake), lane, order, keys_path(settings), dry_run=dry_run, told=progress)
     if as_json:
         write_json({"messages": done.messages, "published": done.published, "before": done.before, "dry_run": dry_run})
     elif dry_run:

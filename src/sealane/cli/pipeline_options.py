@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sealane.cli.group import fail
+from sealane.cli.moments import MOMENT, parse_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +26,16 @@ LakePath = Annotated[
         help="Where the tables are. Default: `lake` in the data directory.",
     ),
 ]
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        metavar="FILE",
+        envvar="SEALANE_PIPELINE__KEYS",
+        show_default=False,
+        help="The lake's keys. Default: `lake.keys` in the data directory.",
+    ),
+]
 Topics = Annotated[
     str,
     typer.Option(
@@ -33,6 +45,14 @@ Topics = Annotated[
 Master = Annotated[
     str,
     typer.Option("--master", envvar="SEALANE_PIPELINE__MASTER", help="Where Spark runs: spark://…, yarn, k8s://…."),
+]
+
+Since = Annotated[
+    datetime | None,
+    typer.Option("--since", metavar=MOMENT, parser=parse_moment, help="Created then or later; a time, or how long ago"),
+]
+Until = Annotated[
+    datetime | None, typer.Option("--until", metavar=MOMENT, parser=parse_moment, help="Created before that.")
 ]
 
 

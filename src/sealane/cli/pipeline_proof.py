@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
 
 from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Url
 from sealane.cli.output import show_table, write_json
-from sealane.cli.pipeline_options import LakePath, Master, Topics, open_spark, pipeline_settings
+from sealane.cli.pipeline_options import Keys, LakePath, Master, Topics, open_spark, pipeline_settings
 
 EXIT_PROBLEMS = {"missing": 10, "duplicated": 11, "out of order": 12}
 EXIT_SEVERAL = 13
@@ -21,6 +22,7 @@ PROBLEMS_SHOWN = 100
 def reconcile(
     topics: Topics = "*/*",
     lake: LakePath = None,
+    keys: Keys = None,
     master: Master = "local[*]",
     as_json: AsJson = False,
     url: Url = None,
@@ -31,11 +33,14 @@ def reconcile(
     Ends with 0 if it holds, 10 for missing messages, 11 for duplicated ones, 12 for some out of order, 13 for several.
     """
     from sealane.pipeline.lake.holding import held
+    from sealane.pipeline.lake.tables import Lake
     from sealane.pipeline.proving import prove
+    from sealane.pipeline.report.proofs import keep_proof
 
-    settings = pipeline_settings(lake, data, url, topics=topics, master=master)
+    settings = pipeline_settings(lake, data, url, topics=topics, master=master, keys=keys)
     with held(settings.lake):
         proof = prove(open_spark(settings), settings)
+        keep_proof(Lake(settings.lake), proof, made=datetime.now(UTC))
     if as_json:
         write_json({"holds": not proof.problems, "balance": proof.balance, "problems": proof.problems})
     else:

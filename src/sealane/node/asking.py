@@ -64,7 +64,8 @@ class Asking:
         """The full name, if the principal may do this to it. `of_system`: to what is the system's too."""
         domain, bare = split_topic(name, self.principal.domain)
         # The system's names are for reading, but for those that jobs write.
-        of_system = of_system or action == "consume" or (action == "publish" and f"{domain}/{bare}" in OPEN_SYSTEM_TOPICS)
+        is_open = action == "publish" and f"{domain}/{bare}" in OPEN_SYSTEM_TOPICS
+        of_system = of_system or action == "consume" or is_open
         if bare == STAGED and action == "consume":
             action = "admin"  # What is staged is not published: it is not for those who read all of a domain.
         if not of_system and (bare.startswith("_") or domain.startswith("_")):

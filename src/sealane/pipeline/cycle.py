@@ -14,9 +14,12 @@ from sealane.pipeline.lake.compacting import compact
 from sealane.pipeline.lake.retention import forget_older
 from sealane.pipeline.lake.tables import RAW_MESSAGES, TABLES, Lake
 from sealane.pipeline.own_tables import refresh_own_tables
+from sealane.pipeline.secrets.keeping import keys_of, keys_path
 from sealane.pipeline.settings import PipelineSettings
+from sealane.pipeline.steps.clean import clean_new
 from sealane.pipeline.steps.history import take_in_history
 from sealane.pipeline.steps.messages import take_in_messages
+from sealane.pipeline.telling import tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,21 +33,24 @@ class Cycle:
 
     messages: int
     events: int
+    began: datetime
+    """All that happened before is in the tables."""
     seconds: float
 
 
 def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
     """Take in what there is now, and tidy up. Raises what stopped it; the next one goes on from there."""
-    began = time.monotonic()
+    began, now = time.monotonic(), datetime.now(UTC)
     lake = Lake(settings.lake)
-    messages = take_in_messages(spark, lake, settings)
+    keys = keys_of(lake, keys_path(settings))
+    messages = take_in_messages(spark, lake, settings, keys)
+    clean_new(spark, lake, settings, keys)
     events = take_in_history(spark, lake, settings) if lake.exists(RAW_MESSAGES) else 0
     refresh_own_tables(spark, lake)
-    today = datetime.now(UTC).date()
     for table in TABLES:
-        forget_older(lake, table, settings.kept_days or {}, today)
+        forget_older(lake, table, settings.kept_days or {}, now.date())
         compact(lake, table)
-    cycle = Cycle(messages, events, time.monotonic() - began)
+    cycle = Cycle(messages, events, now, time.monotonic() - began)
     log.info("a cycle is done", messages=messages, events=events, seconds=round(cycle.seconds, 1))
     return cycle
 
@@ -55,6 +61,7 @@ def run(
     """Cycles, `trigger_seconds` from the beginning of one to that of the next, until `stop` is set."""
     while not stop.is_set():
         cycle = run_cycle(spark, settings)
+        tell(spark, settings, cycle.began)
         if told is not None:
             told(cycle)
         stop.wait(max(0.0, settings.trigger_seconds - cycle.seconds))

@@ -9,7 +9,7 @@ from typing import Literal
 
 from sealane.errors import InvalidArgument
 
-Bodies = Literal["left-out", "plain"]
+Bodies = Literal["left-out", "sealed", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,13 @@ class PipelineSettings:
     topics: str = "*/*"
     """What is taken in: names and patterns, with commas between them."""
     bodies: Bodies = "left-out"
-    """Whether payloads are kept. What is sealed end to end stays so in any case."""
+    """Whether payloads are kept, and sealed by the lake's keys. What is sealed end to end stays so in any case."""
     url: str | None = None
     profile: str | None = None
     data: Path | None = None
     """The data directory of the node that is meant, where nothing else says which."""
+    keys: Path | None = None
+    """The file with the lake's keys, if it is not `lake.keys` in the data directory; never within the lake."""
     master: str = "local[*]"
     """Where Spark runs: `spark://…`, `yarn`, `k8s://…` for the same job on a cluster."""
     trigger_seconds: float = 5.0

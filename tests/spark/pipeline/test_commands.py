@@ -95,4 +95,4 @@ def _lit(value: int) -> Any:
 def test_what_cannot_be_asked_is_told(typed: Typed) -> None:
     done = typed.run("run", "--once", "--bodies", "all")
     assert done.exit_code == 2
-    assert "neither left-out nor plain" in done.output
+    assert "is not left-out, sealed or plain" in done.output

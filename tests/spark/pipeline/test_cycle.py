@@ -9,6 +9,7 @@ import pytest
 
 import sealane
 from sealane.pipeline.cycle import run_cycle
+from sealane.pipeline.lake.compacting import compact
 from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake, Table
 from sealane.pipeline.settings import PipelineSettings
 from sealane.pipeline.steps.history import backfill_deliveries
@@ -84,3 +85,8 @@ def test_deliveries_that_were_lost_are_computed_again_and_go_on(
     consume(lane, topic, 10)
     run_cycle(spark, settings)
     assert sorted(row.offset for row in rows(spark, settings, DELIVERIES)) == list(range(20))
+
+    # Files that were put together are read like those that Spark has written.
+    whole = sorted(rows(spark, settings, DELIVERIES))
+    assert compact(lake, DELIVERIES, small_files=2) is not None
+    assert sorted(rows(spark, settings, DELIVERIES)) == whole

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sealane.pipeline.steps.messages import laid_out
 from sealane.spark.source.spark_types import history_columns, message_columns
 
 if TYPE_CHECKING:
@@ -56,9 +55,16 @@ def message_rows(count: int) -> list[dict[str, Any]]:
     ]
 
 
+def laid_out(messages: DataFrame) -> DataFrame:
+    """The rows of the table of messages, without payloads."""
+    others = [name for name in messages.columns if name != "payload"]
+    left_out = "CAST(NULL AS BINARY) AS payload"
+    return messages.selectExpr(*others, left_out, "octet_length(payload) AS bytes", "to_date(created) AS date")
+
+
 def messages(spark: SparkSession, count: int) -> DataFrame:
     """Rows of the table, as the pipeline writes it unless it is told otherwise."""
-    return laid_out(framed(spark, message_rows(count), message_columns()), "left-out")
+    return laid_out(framed(spark, message_rows(count), message_columns()))
 
 
 def framed(spark: SparkSession, rows: list[dict[str, Any]], columns: StructType) -> DataFrame:

@@ -23,11 +23,10 @@ async def test_it_is_made_when_it_is_used_and_is_not_listed(topic: str) -> None:
 
 async def test_whoever_publishes_to_one_needs_a_grant_that_names_it() -> None:
     async with running_node() as running, Lane(InProcessBroker(running.node, Principal("job"))) as job:
-        grant = {"subject": "job", "action": "publish"}
-        await running.lane.administer("grant.add", **grant, pattern="*/*")
+        await running.lane.administer("grant.add", subject="job", action="publish", pattern="*/*")
         with pytest.raises(sealane.Forbidden):
             await job.publish("_system/alerts", b"a")
-        await running.lane.administer("grant.add", **grant, pattern="_system/alerts")
+        await running.lane.administer("grant.add", subject="job", action="publish", pattern="_system/alerts")
         await job.publish("_system/alerts", b"a")
         with pytest.raises(sealane.Forbidden):
             await job.publish("_system/routes", b"a")

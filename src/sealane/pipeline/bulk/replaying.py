@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sealane.errors import InvalidArgument, SealaneError
+from sealane.message.arrow_compute import pc
 from sealane.pipeline.asking import read
 from sealane.pipeline.lake.tables import RAW_MESSAGES, Lake
+from sealane.pipeline.secrets.keeping import keys_of
 from sealane.whole_files import sync
 
 if TYPE_CHECKING:
@@ -33,9 +35,6 @@ PORTION_BYTES = 4 << 20
 """Where a portion is cut: a transaction travels in one frame, which takes three times as much."""
 _PUBLISHED = ("key", "payload", "headers", "priority")
 """What a message has of the one that it repeats: its id, its time and how long it lives are its own."""
-
-Open = Callable[[str, pa.Table], pa.Table]
-"""Gives messages of a domain their payloads, where the lake has them sealed."""
 
 
 class NoPayloads(SealaneError):
@@ -83,20 +82,23 @@ def replay(
     lake: Lake,
     lane: SyncLane,
     order: Order,
+    keys: Path,
     *,
-    opened: Open | None = None,
     dry_run: bool = False,
     told: Callable[[int, int], None] = lambda done, total: None,
     wait: Callable[[float], None] = time.sleep,
 ) -> Replayed:
-    """Publish what the order says. `told` hears how many messages are done, of how many. Raises `NoPayloads`."""
+    """Publish what the order says. `keys` is the lake's key file. `told` hears how many messages are done, of how many.
+
+    Raises `NoPayloads`, and `KeyUnavailable` if bodies are sealed by a key that is not there.
+    """
     messages = _chosen(spark, lake, order)
     portions = _portions(messages)
     total = sum(portion.messages for portion in portions)
     if sum(portion.without for portion in portions):
         raise NoPayloads(
             f"the lake has messages of {order.topic} without their payloads, as they were taken in with --bodies "
-            "left-out; what the node still has can be taken in again, by a run with --bodies plain into another lake"
+            "left-out; what the node still has can be taken in again, by a run with --bodies sealed into another lake"
         )
     if dry_run:
         return Replayed(total, 0, 0)
@@ -108,7 +110,7 @@ def replay(
         if place in notes:
             before += portion.messages
         else:
-            done = _publish(lane, order, place, _rows(messages, portion, order.topic, opened), pace)
+            done = _publish(lane, order, place, _opened(_rows(messages, portion), order.topic, lake, keys), pace)
             published += done
             before += portion.messages - done
             notes.add(place)
@@ -142,15 +144,27 @@ def _portions(messages: DataFrame) -> list[Row]:
     )
 
 
-def _rows(messages: DataFrame, portion: Row, topic: str, opened: Open | None) -> pa.Table:
+def _rows(messages: DataFrame, portion: Row) -> pa.Table:
     first = portion.portion * PORTION_OFFSETS
-    rows = (
+    return (
         messages.where(f"partition = {portion.partition} AND offset BETWEEN {first} AND {first + PORTION_OFFSETS - 1}")
         .orderBy("offset")
-        .select("id", *_PUBLISHED)
+        .select("id", *_PUBLISHED, "sealed_by")
         .toArrow()
     )
-    return rows if opened is None else opened(topic.partition("/")[0], rows)
+
+
+def _opened(rows: pa.Table, topic: str, lake: Lake, keys: Path) -> pa.Table:
+    """The same with payloads that can be read, where the lake has them sealed."""
+    if rows["sealed_by"].null_count == len(rows):
+        return rows
+    domains = pa.repeat(topic.partition("/")[0], len(rows))
+    sealed = rows["sealed_by"].is_valid()
+    nothing = pa.scalar(None, pa.binary())
+    ids, payloads = rows["id"].combine_chunks(), pc.if_else(sealed, rows["payload"], nothing).combine_chunks()
+    opened = keys_of(lake, keys).open_column(domains, ids, payloads)
+    place = rows.schema.get_field_index("payload")
+    return rows.set_column(place, "payload", pc.coalesce(pa.chunked_array([opened]), rows["payload"]))
 
 
 def _publish(lane: SyncLane, order: Order, place: str, rows: pa.Table, pace: _Pace) -> int:

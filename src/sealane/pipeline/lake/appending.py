@@ -28,7 +28,7 @@ def append_rows(lake: Lake, table: Table, rows: DataFrame, *, writer: str, numbe
     """Make the rows of a DataFrame part of the table; it has the columns by which the table is laid out."""
 
     def write(staging: Path) -> None:
-        rows.write.partitionBy(*table.partitioned_by).parquet(str(staging))
+        _write(rows, table, staging)
 
     return append(lake, table, write, writer=writer, number=number)
 
@@ -62,13 +62,19 @@ def replace_rows(lake: Lake, table: Table, rows: DataFrame, *, writer: str) -> S
     name = f"{writer}-{number:012d}"
     staging = lake.staging_path(table, name)
     shutil.rmtree(staging, ignore_errors=True)
-    rows.write.partitionBy(*table.partitioned_by).parquet(str(staging))
+    _write(rows, table, staging)
     removes = [str(file.relative_to(lake.path(table))) for file in lake.files(table)]
     step = msgspec.structs.replace(_step(staging, name, writer, number), removes=removes)
     log.commit(step)
     log.forget_before(writer, number - RECORDS_KEPT)
     shutil.rmtree(staging, ignore_errors=True)
     return step
+
+
+def _write(rows: DataFrame, table: Table, staging: Path) -> None:
+    # Spark's own choice are 96 bits without a zone, which it alone knows how to read.
+    rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    rows.write.partitionBy(*table.partitioned_by).parquet(str(staging))
 
 
 def _step(staging: Path, name: str, writer: str, number: int) -> Step:

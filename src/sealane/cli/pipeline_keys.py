@@ -1,0 +1,107 @@
+"""`sealane pipeline reseal` and `forget`: what the lake has of people, and under which keys."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Yes
+from sealane.cli.output import confirm, write_json
+from sealane.cli.pipeline_options import Keys, LakePath, pipeline_settings
+from sealane.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from sealane.pipeline.bulk.rewriting import BulkReport
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell how much it would be.")]
+
+
+def reseal(
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    lake: LakePath = None,
+    keys: Keys = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Make a new key for the lake's bodies, seal all of them by it, and give the older keys up.
+
+    One that was stopped goes on when it is called again, with the key that it had made. The pipeline does not run
+    meanwhile.
+    """
+    from sealane.pipeline.bulk.resealing import drop_unneeded
+    from sealane.pipeline.bulk.resealing import reseal as do_reseal
+    from sealane.pipeline.lake.holding import held
+    from sealane.pipeline.lake.tables import Lake
+    from sealane.pipeline.secrets.keeping import keys_of, keys_path
+
+    settings = pipeline_settings(lake, data, None, keys=keys)
+    found = Lake(settings.lake)
+    with held(settings.lake), progress_bar("sealing", "files") as progress:
+        lake_keys = keys_of(found, keys_path(settings))
+        # More than one: an earlier try was stopped before it could give the older ones up.
+        if not dry_run and len(lake_keys.numbers) == 1:
+            lake_keys.rotate()
+        report = do_reseal(found, lake_keys, dry_run=dry_run, told=progress)
+        dropped = [] if dry_run else drop_unneeded(found, lake_keys)
+    if as_json:
+        write_json({**dataclasses.asdict(report), "key": lake_keys.newest, "given_up": dropped, "dry_run": dry_run})
+        return
+    done = "would be sealed anew" if dry_run else f"were sealed by key {lake_keys.newest}"
+    typer.echo(f"{report.found:,} bodies {done}, in {report.files:,} files" + _given_up(dropped))
+
+
+def _given_up(keys: list[int]) -> str:
+    return f"; key {', '.join(map(str, keys))} is given up" if keys else ""
+
+
+def forget(
+    number: Annotated[
+        str | None, typer.Option("--number", help="A phone number, in any writing with its country, or as it was sent.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="A message key.")] = None,
+    domain: Annotated[str | None, typer.Option("--domain", help="In one domain. Default: in all of them.")] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    lake: LakePath = None,
+    keys: Keys = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Take what messages say of a phone number, or under a key, out of the lake. It cannot be undone.
+
+    The messages stay, without key, headers and body, so that what was proved of them still holds. Another run finds
+    nothing more. Topics are not touched: they forget by their retention.
+    """
+    from sealane.pipeline.bulk.forgetting import forget as do_forget
+    from sealane.pipeline.lake.holding import held
+    from sealane.pipeline.lake.tables import Lake
+    from sealane.pipeline.secrets.keeping import keys_of, keys_path
+
+    if (number is None) == (key is None):
+        raise typer.BadParameter("name a phone number by --number, or a message key by --key")
+    settings = pipeline_settings(lake, data, None, keys=keys)
+    if not dry_run:
+        confirm(f"Take all that is about {number or key} out of {settings.lake}? It cannot be undone.", yes=yes)
+    found = Lake(settings.lake)
+    with held(settings.lake), progress_bar("forgetting", "files") as progress:
+        report = do_forget(
+            found,
+            keys_of(found, keys_path(settings)),
+            number=number,
+            key=None if key is None else key.encode(),
+            domain=domain,
+            dry_run=dry_run,
+            told=progress,
+        )
+    if as_json:
+        write_json({**dataclasses.asdict(report), "dry_run": dry_run})
+    else:
+        typer.echo(_forgotten(report, dry_run))
+
+
+def _forgotten(report: BulkReport, dry_run: bool) -> str:
+    done = "would be forgotten" if dry_run else "were forgotten"
+    closed = f"; {report.closed:,} bodies are sealed end to end, and nobody here can tell" if report.closed else ""
+    return f"{report.found:,} rows {done}, of {report.rows:,} in {report.files:,} files{closed}"
