@@ -28,9 +28,12 @@ ARGUMENTS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(require_service: Callable[[str, bool, str], None]) -> Iterator[Browser]:
-    """One for all tests of a process; each opens pages in a context of its own."""
+    """One for all tests of a file; each opens pages in a context of its own.
+
+    No longer: while Playwright is open, an event loop runs in this thread, in which other tests make blocking calls.
+    """
     require_service("Playwright", find_spec("playwright") is not None, PLAYWRIGHT_INSTALL)
     require_service("Chromium", shutil.which(CHROMIUM) is not None, CHROMIUM_INSTALL)
     from playwright.sync_api import sync_playwright
