@@ -13,6 +13,7 @@ from sealane.pipeline.lake.appending import append_rows
 from sealane.pipeline.lake.tables import CLEAN_MESSAGES, QUARANTINE, Lake
 from sealane.pipeline.secrets.lake_keys import LakeKeys
 from sealane.pipeline.settings import PipelineSettings
+from sealane.pipeline.steps.query import run_to_its_end
 from sealane.security.envelopes import PrivateKey
 
 if TYPE_CHECKING:
@@ -52,17 +53,7 @@ def clean_new(
     step = CleanStep(lake)
     stream = cleaned(spark, settings, keys, repeats_seconds)
     with _configured(spark, _STATE):
-        query = (
-            stream.writeStream.queryName(f"sealane-{NAME}")
-            .foreachBatch(step.take)
-            .option("checkpointLocation", str(lake.checkpoint_path(NAME)))
-            .trigger(availableNow=True)
-            .start()
-        )
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+        run_to_its_end(stream, lake, NAME, step.take)
     if step.quarantined:
         log.warning("messages could not be cleaned: clean/quarantine says why", messages=step.quarantined)
     return step.messages
@@ -112,7 +103,7 @@ class CleanStep:
 
 @contextmanager
 def _configured(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """A query keeps the settings that the session had when it started."""
+    """The session has these settings for the block."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, text in settings.items():
         spark.conf.set(name, text)

@@ -26,6 +26,11 @@ def take_in(
 ) -> int:
     """Run to the end of what there is when this begins. Returns how many rows came in; raises what stopped it."""
     stream = spark.readStream.format("sealane").options(**settings.source, log=log).load()
+    return run_to_its_end(stream, lake, name, take)
+
+
+def run_to_its_end(stream: DataFrame, lake: Lake, name: str, take: TakeIn) -> int:
+    """The same for any stream; its checkpoint is the query's of this name."""
     query = (
         stream.writeStream.queryName(f"sealane-{name}")
         .foreachBatch(take)
