@@ -14,7 +14,7 @@ from sealane.engine.local.runner import Runner
 from sealane.engine.local.segment import INDEX_SUFFIX
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.space import Space
-from sealane.engine.local.wal import Wal
+from sealane.engine.local.wal import Segment, Wal
 from sealane.engine.watch import EngineWatch
 from sealane.errors import StorageError
 from sealane.log import get_log
@@ -164,12 +164,17 @@ class Housekeeping:
     async def _let_go_of_older(self) -> None:
         """Leave the newest segments in the page cache, and no others."""
         newer_bytes = 0
-        for segment in reversed(list(self._closed)):
+        older: list[Segment] = []
+        for segment in reversed(self._closed):
             newer_bytes += segment.end
-            if segment.cached and newer_bytes > self._settings.cached_bytes_max and not self._closing:
-                segment.cached = False
-                with suppress(FileNotFoundError):  # Compaction has put something else in its place meanwhile.
-                    await self._runner.run(lambda name=segment.name: self._files.let_go(name))  # type: ignore[misc]
+            if segment.cached and newer_bytes > self._settings.cached_bytes_max:
+                older.append(segment)
+        for segment in reversed(older):
+            if self._closing:
+                return
+            segment.cached = False
+            with suppress(FileNotFoundError):  # Compaction has put something else in its place meanwhile.
+                await self._runner.run(lambda name=segment.name: self._files.let_go(name))  # type: ignore[misc]
 
     def _save(self, name: str, data: bytes) -> None:
         draft = name + ".draft"
