@@ -14,7 +14,7 @@ from sealane.pipeline.bulk.replaying import NoPayloads, Order, replay
 from sealane.pipeline.cycle import run_cycle
 from sealane.pipeline.lake.tables import Lake
 from sealane.pipeline.secrets.keeping import keys_path
-from sealane.pipeline.settings import Bodies, PipelineSettings
+from sealane.pipeline.settings import PipelineSettings
 from sealane.testing.node_process import NodeProcess
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ class Stopped(Exception):
     pass
 
 
-@pytest.mark.parametrize("bodies", ["plain", "sealed"])
 def test_from_the_lake_to_a_topic_once_and_in_order(
-    bodies: Bodies,
     spark: SparkSession,
     node: NodeProcess,
     lane: SyncLane,
@@ -42,7 +40,7 @@ def test_from_the_lake_to_a_topic_once_and_in_order(
     for number in range(50):
         parity = "odd" if number % 2 else "even"
         lane.publish(topic, b"%03d" % number, key=b"k%d" % (number % 3), headers={"parity": parity})
-    settings = PipelineSettings(lake=tmp_path / "lake", topics=topic, url=node.url, bodies=bodies)
+    settings = PipelineSettings(lake=tmp_path / "lake", topics=topic, url=node.url, bodies="sealed")
     run_cycle(spark, settings)
     lake, keys = Lake(settings.lake), keys_path(settings)
     order = Order(f"default/{topic}", f"{topic}-again")
