@@ -36,13 +36,18 @@ class PipelineBeside:
     def start(self) -> None:
         self._watcher.start()
 
-    def close(self) -> None:
-        """End it, after the step that is under way if that does not take too long."""
+    def ask_to_end(self) -> None:
+        """Tell it that the node will go: what fails from here on is no failure."""
         with self._lock:
             self._ending.set()
-            process = self._process
+            if self._process is not None and self._process.poll() is None:
+                self._process.terminate()
+
+    def close(self) -> None:
+        """End it, after the step that is under way if that does not take too long."""
+        self.ask_to_end()
+        process = self._process
         if process is not None and process.poll() is None:
-            process.terminate()
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:

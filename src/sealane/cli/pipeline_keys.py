@@ -30,7 +30,7 @@ def reseal(
     One that was stopped goes on when it is called again, with the key that it had made. The pipeline does not run
     meanwhile.
     """
-    from sealane.pipeline.bulk.resealing import drop_unneeded
+    from sealane.pipeline.bulk.resealing import count_sealed, drop_unneeded
     from sealane.pipeline.bulk.resealing import reseal as do_reseal
     from sealane.pipeline.lake.holding import held
     from sealane.pipeline.lake.tables import Lake
@@ -38,18 +38,25 @@ def reseal(
 
     settings = pipeline_settings(lake, data, None, keys=keys)
     found = Lake(settings.lake)
+    if dry_run:
+        bodies, files = count_sealed(found)
+        if as_json:
+            write_json({"found": bodies, "files": files, "dry_run": True})
+        else:
+            typer.echo(f"{bodies:,} bodies would be sealed anew, in {files:,} files")
+        return
     with held(settings.lake), progress_bar("sealing", "files") as progress:
         lake_keys = keys_of(found, keys_path(settings))
         # More than one: an earlier try was stopped before it could give the older ones up.
-        if not dry_run and len(lake_keys.numbers) == 1:
+        if len(lake_keys.numbers) == 1:
             lake_keys.rotate()
-        report = do_reseal(found, lake_keys, dry_run=dry_run, told=progress)
-        dropped = [] if dry_run else drop_unneeded(found, lake_keys)
+        report = do_reseal(found, lake_keys, told=progress)
+        dropped = drop_unneeded(found, lake_keys)
     if as_json:
-        write_json({**dataclasses.asdict(report), "key": lake_keys.newest, "given_up": dropped, "dry_run": dry_run})
+        write_json({**dataclasses.asdict(report), "key": lake_keys.newest, "given_up": dropped, "dry_run": False})
         return
-    done = "would be sealed anew" if dry_run else f"were sealed by key {lake_keys.newest}"
-    typer.echo(f"{report.found:,} bodies {done}, in {report.files:,} files" + _given_up(dropped))
+    done = f"{report.found:,} bodies were sealed by key {lake_keys.newest}, in {report.files:,} files"
+    typer.echo(done + _given_up(dropped))
 
 
 def _given_up(keys: list[int]) -> str:

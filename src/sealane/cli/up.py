@@ -97,7 +97,7 @@ def run_node(
             beside.start()
 
     try:
-        run(settings, ready_file=ready_file, on_ready=on_ready)
+        run(settings, ready_file=ready_file, on_ready=on_ready, on_stop=beside.ask_to_end if beside else None)
     finally:
         if beside is not None:
             beside.close()

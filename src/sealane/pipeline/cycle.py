@@ -58,10 +58,19 @@ def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
 def run(
     spark: SparkSession, settings: PipelineSettings, stop: threading.Event, told: Callable[[Cycle], None] | None = None
 ) -> None:
-    """Cycles, `trigger_seconds` from the beginning of one to that of the next, until `stop` is set."""
+    """Cycles, `trigger_seconds` from the beginning of one to that of the next, until `stop` is set.
+
+    Whoever stops it may stop the node too: a step that fails from then on is given up, and done again by the next run.
+    """
     while not stop.is_set():
-        cycle = run_cycle(spark, settings)
-        tell(spark, settings, cycle.began)
+        try:
+            cycle = run_cycle(spark, settings)
+            tell(spark, settings, cycle.began)
+        except Exception as error:
+            if not stop.is_set():
+                raise
+            log.info("the step that was under way was given up", problem=type(error).__name__)
+            return
         if told is not None:
             told(cycle)
         stop.wait(max(0.0, settings.trigger_seconds - cycle.seconds))

@@ -25,8 +25,12 @@ def run(
     *,
     ready_file: Path | None = None,
     on_ready: Callable[[Opened], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until a signal says stop, then return once all is closed. A second Ctrl-C ends the process at once."""
+    """Serve until a signal says stop, then return once all is closed. A second Ctrl-C ends the process at once.
+
+    `on_stop` is called when a signal has come and everything still answers.
+    """
 
     async def serve() -> None:
         server = Server(settings, ready_file=ready_file, on_ready=on_ready)
@@ -38,6 +42,8 @@ def run(
             if interrupts > 1:
                 # Nothing acknowledged is lost by this: it is what recovery is for.
                 os._exit(EXIT_INTERRUPTED)
+            if on_stop is not None:
+                on_stop()
             server.stop()
 
         loop = asyncio.get_running_loop()

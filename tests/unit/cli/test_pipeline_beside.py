@@ -46,6 +46,7 @@ def test_it_is_ended_by_a_signal_and_waited_for(tmp_path: Path) -> None:
     beside = PipelineBeside(program(OBEDIENT, told))
     beside.start()
     wait_for(told, 1)
+    beside.ask_to_end()
     beside.close()
     assert lines_of(told) == ["began", "ended"]
 

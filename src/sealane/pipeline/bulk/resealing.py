@@ -38,6 +38,12 @@ def reseal(lake: Lake, keys: LakeKeys, *, dry_run: bool = False, told: Told | No
     return report
 
 
+def count_sealed(lake: Lake) -> tuple[int, int]:
+    """How many bodies are sealed by the lake's keys, and in how many files."""
+    counts = [_sealed_rows(path) for _, path in all_files(lake, BODIES)]
+    return sum(counts), len(counts)
+
+
 def drop_unneeded(lake: Lake, keys: LakeKeys) -> list[int]:
     """Give up the older keys if nothing in the lake is sealed by them, and return which; else none.
 
@@ -49,12 +55,19 @@ def drop_unneeded(lake: Lake, keys: LakeKeys) -> list[int]:
 
 def sealing_keys(path: Path) -> set[int]:
     """By which keys bodies of a file are sealed."""
+    return {number for number in _numbers(path).unique().to_pylist() if number is not None}
+
+
+def _sealed_rows(path: Path) -> int:
+    numbers = _numbers(path)
+    return len(numbers) - numbers.null_count
+
+
+def _numbers(path: Path) -> pa.ChunkedArray:
     with pq.ParquetFile(path) as file:
-        place = file.schema_arrow.get_field_index(SEALED_BY)
-        if place < 0:
-            return set()
-        numbers = file.read([SEALED_BY])[SEALED_BY].unique().to_pylist()
-    return {number for number in numbers if number is not None}
+        if file.schema_arrow.get_field_index(SEALED_BY) < 0:
+            return pa.chunked_array([], pa.int32())
+        return file.read([SEALED_BY])[SEALED_BY]
 
 
 def _resealed(batch: pa.RecordBatch, domain: str, column: str, keys: LakeKeys) -> Changed:
