@@ -40,16 +40,18 @@ def replay(
     from sealane.message import split_topic
     from sealane.pipeline.bulk.replaying import Order
     from sealane.pipeline.bulk.replaying import replay as do_replay
+    from sealane.pipeline.lake.holding import held
     from sealane.pipeline.lake.tables import Lake
     from sealane.pipeline.secrets.keeping import keys_path
 
     settings = pipeline_settings(lake, data, url, master=master, keys=keys)
     order = Order("/".join(split_topic(topic)), to, since=since, until=until, where=where, rate=rate, name=name)
-    spark = open_spark(settings)
     with (
+        held(settings.lake),  # Files that compaction moves meanwhile would be read twice.
         sealane.connect_sync(settings.url, profile=settings.profile, data=settings.data) as lane,
         progress_bar("replaying", "messages") as progress,
     ):
+        spark = open_spark(settings)
         done = do_replay(spark, Lake(settings.lake), lane, order, keys_path(settings), dry_run=dry_run, told=progress)
     if as_json:
         write_json({"messages": done.messages, "published": done.published, "before": done.before, "dry_run": dry_run})
