@@ -39,7 +39,9 @@ async def test_the_python_client_of_a_page_runs_as_it_is(node: HttpNode, page: s
     said = ""
     try:
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while unsaid := {line for line in lines if line not in said}:  # in any order: answers may overtake each other
+            while unsaid := {
+                line for line in lines if line not in said
+            }:  # in any order: answers may overtake each other
                 line = (await process.stdout.readline()).decode()
                 assert line, f"it ended before it said {unsaid}"
                 said += line

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from sealane.engine.local import DiskFiles
+from sealane.engine.local.past_cache import BLOCK_BYTES, PAST_CACHE_BYTES_MIN, PIECE_BYTES_MAX
 
 
 @pytest.fixture
@@ -47,6 +50,62 @@ def test_more_buffers_than_one_call_takes_are_written_all(files: DiskFiles) -> N
     file.write_at(3, parts)
     assert file.read_at(3, 30_000) == b"".join(parts)
     file.close()
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_large_writes_into_taken_space_leave_all_around_them_as_it_is(files: DiskFiles, written: bool) -> None:
+    """Whole blocks are written, whatever part of the first and the last one is concerned."""
+    file = files.open("a", create=True)
+    length = 4 * PIECE_BYTES_MAX
+    file.zero_fill(length, written=written)
+    expected = bytearray(length)
+    random = Random(7)
+    position = 0
+    sizes = [
+        PAST_CACHE_BYTES_MIN,
+        100,
+        BLOCK_BYTES,
+        PAST_CACHE_BYTES_MIN + 1,
+        2 * PIECE_BYTES_MAX + 3,
+        5,
+        PIECE_BYTES_MAX - 1,
+    ]
+    for size in sizes:
+        data = random.randbytes(size)
+        cuts = sorted(random.randrange(size + 1) for _ in range(3))
+        buffers = [data[start:stop] for start, stop in zip([0, *cuts], [*cuts, size], strict=True)]
+        file.write_at(position, [memoryview(part) for part in buffers])
+        expected[position : position + size] = data
+        position += size + random.choice((0, 0, 1, 5_000))
+    middle = random.randbytes(PAST_CACHE_BYTES_MIN + 17)
+    file.write_at(1_001, [middle])
+    expected[1_001 : 1_001 + len(middle)] = middle
+    assert file.size == length
+    assert file.read_at(0, length) == expected
+    file.sync()
+    file.close()
+    assert Path(files.location, "a").read_bytes() == expected
+
+
+def test_large_writes_past_the_end_lengthen_the_file_by_no_more_than_themselves(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    file.zero_fill(PAST_CACHE_BYTES_MIN)
+    data = Random(7).randbytes(PAST_CACHE_BYTES_MIN + 3)
+    file.write_at(1, [data])
+    assert file.size == 1 + len(data)
+    assert file.read_at(0, 2 * len(data)) == b"\0" + data
+    file.close()
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="this system has no /dev/shm")
+def test_a_file_system_without_a_way_past_its_cache_takes_large_writes_too() -> None:
+    with TemporaryDirectory(dir="/dev/shm") as directory:
+        file = DiskFiles(directory).open("a", create=True)
+        file.zero_fill(1 << 20)
+        data = Random(7).randbytes(PAST_CACHE_BYTES_MIN)
+        file.write_at(3, [data])
+        assert file.read_at(0, len(data) + 4) == bytes(3) + data + b"\0"
+        file.close()
 
 
 @pytest.mark.parametrize("written", [True, False])

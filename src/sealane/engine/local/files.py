@@ -8,6 +8,7 @@ own.
 from __future__ import annotations
 
 import builtins
+import errno
 import fcntl
 import os
 import shutil
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from sealane.engine.local.past_cache import PAST_CACHE_BYTES_MIN, PastCache, past_end
 from sealane.errors import DataDirectoryInUse
 from sealane.whole_files import sync
 
@@ -123,6 +125,8 @@ class DiskFile:
             if create:
                 raise
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._past_cache: PastCache | None = None
+        self._only_through_cache = False
 
     @property
     def size(self) -> int:
@@ -130,6 +134,26 @@ class DiskFile:
 
     def write_at(self, position: int, buffers: Sequence[bytes | memoryview]) -> None:
         total = sum(map(len, buffers))
+        if total >= PAST_CACHE_BYTES_MIN and self._write_past_cache(position, total, buffers):
+            return
+        self._write_through_cache(position, total, buffers)
+
+    def _write_past_cache(self, position: int, total: int, buffers: Sequence[bytes | memoryview]) -> bool:
+        """Into space that was taken before, and where the file system lets us; False if it cannot be done."""
+        if self._only_through_cache or past_end(position, total) > self.size:
+            return False
+        try:
+            if self._past_cache is None:
+                self._past_cache = PastCache(self._descriptor)
+            self._past_cache.write(position, buffers)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            self._only_through_cache = True  # A file system in memory, or blocks larger than ours.
+            return False
+        return True
+
+    def _write_through_cache(self, position: int, total: int, buffers: Sequence[bytes | memoryview]) -> None:
         if len(buffers) <= _VECTOR_MAX and os.pwritev(self._descriptor, buffers, position) == total:
             return
         # Rare: too many buffers for one call, or the kernel took only a part. Writing it again from the start is sound,
@@ -167,7 +191,9 @@ class DiskFile:
         # Asking for the space first fails early when there is none, and gives one contiguous run where there is.
         os.posix_fallocate(self._descriptor, start, length - start)
         for position in range(start, length, len(_ZERO_CHUNK)) if written else ():
-            self.write_at(position, [memoryview(_ZERO_CHUNK)[: length - position]])
+            zeros = memoryview(_ZERO_CHUNK)[: length - position]
+            # Through the page cache: a small record that is written there later need not read its block first.
+            self._write_through_cache(position, len(zeros), [zeros])
         os.fsync(self._descriptor)
 
     def truncate(self, length: int) -> None:
@@ -177,6 +203,9 @@ class DiskFile:
         os.fdatasync(self._descriptor)
 
     def close(self) -> None:
+        if self._past_cache is not None:
+            self._past_cache.close()
+            self._past_cache = None
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
