@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,7 +15,7 @@ from sealane.engine import Span
 from sealane.engine.local import DiskFiles, LocalEngine, StorageSettings
 from sealane.engine.local.compactor_process import InlineCompactor
 from sealane.engine.local.segment import scan
-from tests.contract.owners import BILLS, ORDERS, Clock, Owner, numbered, payloads
+from tests.contract.owners import BILLS, ORDERS, Clock, Owner, batch, numbered, payloads
 from tests.unit.engine.test_recovery import format_1
 
 SMALL = StorageSettings(segment_bytes=16 * 1024, segment_bytes_first=16 * 1024, compaction=False)
@@ -91,6 +92,26 @@ async def test_after_a_crash_everything_acknowledged_is_there(machine: Machine) 
     assert len(await engine.read_journal(ORDERS, 0)) == 150
     assert engine.recovery.quarantined == []
     assert engine.recovery.segments_trusted > 0
+
+
+async def test_groups_past_the_page_cache_and_small_ones_between_them_are_all_there_after_a_crash(
+    machine: Machine,
+) -> None:
+    settings = StorageSettings(tail_bytes_max=1, compaction=False)
+    random = Random(7)
+    expected: list[bytes] = []
+    for _ in range(3):
+        owner = await Owner.of(await machine.start(settings))
+        assert await owner.payloads() == expected
+        for size in (100, 200_000, 70_000, 1_000, 500_000, 65_536, 10, 900_000):
+            made = [random.randbytes(size) for _ in range(random.choice((1, 3)))]
+            await owner.commit(batch(*made), b"journal")
+            expected += made
+        assert await owner.payloads() == expected
+        await machine.crash()
+    engine = await machine.start(settings)
+    assert await payloads(engine, ORDERS) == expected
+    assert engine.recovery.quarantined == []
 
 
 async def test_a_flipped_bit_costs_one_entry_and_its_owner_is_told_which(machine: Machine) -> None:

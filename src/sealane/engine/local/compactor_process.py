@@ -25,14 +25,15 @@ from sealane.errors import SealaneError, StorageError
 from sealane.security.at_rest.keys import Keyring, WrappedKey
 from sealane.security.at_rest.sealing import Sealer
 
-NICENESS = 10
-"""The helper yields the processor to everything of normal priority."""
+NICENESS = 19
+"""The helper yields the processor to everything of normal priority, from its first line on: where a node keeps all
+cores busy, it gets what they leave, a hundredth if they leave nothing."""
 
 _PAUSE_SECONDS_MIN = 0.05
 """Shorter waits are saved up: the throttle sleeps now and then, not after every batch."""
 _DIAGNOSTIC_BYTES_MAX = 4096
 _LENGTH_BYTES = 8
-_PROGRAM = f"import sys; from {__name__} import main; sys.exit(main())"
+_PROGRAM = f"import os, sys; os.nice({NICENESS}); from {__name__} import main; sys.exit(main())"
 
 
 class Compactor(Protocol):
@@ -203,7 +204,6 @@ async def _end(process: Process) -> None:
 
 def main() -> int:
     """The helper's whole life: read the order, carry it out, answer."""
-    os.nice(NICENESS)
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever prints by mistake must not garble the answer.
     os.dup2(2, 1)

@@ -43,10 +43,10 @@ class StorageSettings:
     """Recent batches kept in memory, over all partitions, for consumers that keep up. A second or so at full speed."""
 
     cached_bytes_max: int = 256 * MiB
-    """How much of the log the system keeps in its page cache behind the active segment, for consumers that lag and for
-    compaction; older segments are read from disk. A log that takes ever more memory takes it from everything else on
-    the machine, and new pages are dear on a virtual one: copying into a page that was used before takes 0.3 ms a MiB,
-    into one that the host has yet to give 3 ms."""
+    """How much of the log the system keeps in its page cache behind the active segment, where small groups, readers and
+    compaction have brought it there; older segments are read from disk. A log that takes ever more memory takes it from
+    everything else on the machine, and new pages are dear on a virtual one: copying into a page that was used before
+    takes 0.3 ms a MiB, into one that the host has yet to give 3 ms."""
 
     disk_bytes_max: int | None = None
     """Refuse publishes when the data would take more than this. None: only the disk itself is the limit."""
