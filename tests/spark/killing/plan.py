@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from pathlib import Path
 
 DIRECTORY = "SEALANE_TEST_PLAN"
-GROUP = "SEALANE_TEST_GROUP"
 HELD_SECONDS_MAX = 240.0
 LOOK_SECONDS = 0.01
 
@@ -31,9 +32,9 @@ class Step(StrEnum):
 class Deed(StrEnum):
     """What happens there."""
 
-    KILL_DRIVER = "kill-driver"
     KILL_EXECUTOR = "kill-executor"
     HOLD = "hold"
+    """Wait there until all may go on, or until the driver is killed."""
 
 
 WRITING = (Step.BEFORE_STAGING, Step.BETWEEN_STAGES, Step.AFTER_STAGING)
@@ -41,7 +42,7 @@ WRITING = (Step.BEFORE_STAGING, Step.BETWEEN_STAGES, Step.AFTER_STAGING)
 
 
 class Plan:
-    """`kind` is the write that is meant: `batch` or `stream`."""
+    """Of one life of the job. A write is known by the topic that it goes to."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -51,38 +52,53 @@ class Plan:
     def of_this_job(cls) -> Plan:
         return cls(Path(os.environ[DIRECTORY]))
 
-    def add(self, kind: str, deed: Deed, step: Step) -> None:
-        self._file(kind, deed, step).touch()
+    def add(self, topic: str, deed: Deed, step: Step) -> None:
+        self._file(topic, deed, step).touch()
 
     def left(self) -> list[str]:
         """What has not happened yet."""
         return sorted(path.name for path in self.directory.iterdir() if path.suffix != ".said")
 
-    def come_by(self, kind: str, step: Step) -> None:
+    def come_by(self, topic: str, step: Step) -> None:
         """Called by the job: returns, or does not."""
-        for deed in Deed:
-            if self._take(self._file(kind, deed, step)):
-                _do(deed, self)
+        if self._take(self._file(topic, Deed.KILL_EXECUTOR, step)):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._take(self._file(topic, Deed.HOLD, step)):
+            self._said(f"{topic} held").touch()
+            self._wait(lambda: self._said("go").exists() or self._said("dead").exists(), "that it may go on")
+            if self._said("dead").exists():
+                # A worker is no part of the driver's group, and may outlive it for a while.
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    def hold(self) -> None:
-        """Say that the job has come here, and wait until it may go on."""
-        (self.directory / "held.said").touch()
-        self._wait_for("go.said")
+    def wait_until_held(self, topics: Collection[str], job: subprocess.Popen[bytes]) -> None:
+        """Until the writes to all of these topics have come to where they wait."""
 
-    def wait_until_held(self) -> None:
-        self._wait_for("held.said")
+        def all_held() -> bool:
+            assert job.poll() is None, f"the job has ended with {job.returncode}; not happened: {self.left()}"
+            return all(self._said(f"{topic} held").exists() for topic in topics)
+
+        self._wait(all_held, "that all is held")
 
     def let_go(self) -> None:
-        (self.directory / "go.said").touch()
+        self._said("go").touch()
 
-    def _wait_for(self, name: str) -> None:
+    def kill(self, job: subprocess.Popen[bytes]) -> None:
+        """The driver's Python and Java, which are one group, and workers that wait."""
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        self._said("dead").touch()
+
+    def _wait(self, done: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + HELD_SECONDS_MAX
-        while not (self.directory / name).exists():
-            assert time.monotonic() < deadline, f"{name} was not said within {HELD_SECONDS_MAX:g} s"
+        while not done():
+            assert time.monotonic() < deadline, f"waited {HELD_SECONDS_MAX:g} s {what}; not happened: {self.left()}"
             time.sleep(LOOK_SECONDS)
 
-    def _file(self, kind: str, deed: Deed, step: Step) -> Path:
-        return self.directory / f"{kind} {deed} {step}"
+    def _file(self, topic: str, deed: Deed, step: Step) -> Path:
+        return self.directory / f"{topic} {deed} {step}"
+
+    def _said(self, word: str) -> Path:
+        return self.directory / f"{word}.said"
 
     @staticmethod
     def _take(path: Path) -> bool:
@@ -91,14 +107,3 @@ class Plan:
         except FileNotFoundError:
             return False
         return True
-
-
-def _do(deed: Deed, plan: Plan) -> None:
-    if deed is Deed.HOLD:
-        plan.hold()
-    elif deed is Deed.KILL_EXECUTOR:
-        os.kill(os.getpid(), signal.SIGKILL)
-    else:
-        # The driver's Python and Java are one group; its workers have groups of their own, and end when Java has.
-        os.killpg(int(os.environ[GROUP]), signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)

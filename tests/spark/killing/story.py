@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import sealane
 from sealane.testing.node_process import NodeProcess
-from tests.spark.killing.job import BATCH_ROWS, BATCH_TOPIC, MICRO_BATCH_ROWS, SOURCE_TOPIC, STREAM_TOPIC
+from tests.spark.killing.job import BATCH_ROWS, BATCHES, MICRO_BATCH_ROWS, SOURCE_TOPIC, STREAMS
 from tests.spark.killing.plan import DIRECTORY, Deed, Plan, Step
 
 ROOT = Path(__file__).parents[3]
@@ -26,84 +26,66 @@ STREAM_EXPECTED = [
 """What each micro-batch holds."""
 
 
-class Seen(NamedTuple):
-    """What a reader can see, payload by payload."""
-
-    batch: Counter[bytes]
-    stream: Counter[bytes]
-
-
 class Story:
     def __init__(self, directory: Path, node: NodeProcess) -> None:
         self.node = node
         self._directory = directory
         self._log = directory / "job.log"
         self._lives = 0
-        self.plan = self._next_plan()
         with sealane.connect_sync(node.url) as lane:
-            lane.create_topic(BATCH_TOPIC, partitions=2)
-            lane.create_topic(STREAM_TOPIC, partitions=2)
+            for topic in (*BATCHES, *STREAMS):
+                lane.create_topic(topic, partitions=2)
             for expected in STREAM_EXPECTED:
                 lane.publish_many(SOURCE_TOPIC, list(expected))
 
-    def start(self, kind: str) -> subprocess.Popen[bytes]:
-        """A life of the job, with another number of partitions than the one before."""
-        partitions = (3, 1, 4, 2)[self._lives % 4]
+    def next_plan(self) -> Plan:
+        """A worker may outlive its driver for a while: it keeps to the plan of its own life."""
+        self._lives += 1
+        return Plan(self._directory / f"plan-{self._lives}")
+
+    @contextmanager
+    def life(self, plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
+        """A life of the job, with another number of partitions than the one before. It ends with the block."""
+        partitions = (3, 1, 4)[self._lives % 3]
         job = [sys.executable, "-m", "tests.spark.killing.job", self.node.url, str(self._directory), str(partitions)]
         with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [*job, kind],
+            process = subprocess.Popen(
+                job,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": python_path(), DIRECTORY: str(self.plan.directory)},
+                env={**os.environ, "PYTHONPATH": python_path(), DIRECTORY: str(plan.directory)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+        try:
+            yield process
+        except BaseException as error:
+            error.add_note(self._log.read_text(errors="replace")[-6_000:])
+            raise
+        finally:
+            if process.poll() is None:
+                plan.kill(process)
 
-    def killed_at(self, kind: str, step: Step) -> Seen:
-        """What is seen after a life that ended at this step."""
-        self.plan.add(kind, Deed.KILL_DRIVER, step)
-        code = wait(self.start(kind))
-        assert code == -signal.SIGKILL, (
-            f"the job was to be killed at {kind} {step}, and ended with {code}:\n{self.log()}"
-        )
-        assert not self.plan.left()
-        self.plan = self._next_plan()
+    def killed_at(self, steps: Mapping[str, Step]) -> dict[str, Counter[bytes]]:
+        """What each topic holds after a life that was killed when the write to each of these had come to its step."""
+        plan = self.next_plan()
+        for topic, step in steps.items():
+            plan.add(topic, Deed.HOLD, step)
+        with self.life(plan) as job:
+            plan.wait_until_held(steps, job)
+            plan.kill(job)
         return self.seen()
 
-    def _next_plan(self) -> Plan:
-        """A worker may outlive its driver for a while: it keeps to the plan of its own time."""
-        self._lives += 1
-        return Plan(self._directory / f"plan-{self._lives}")
-
-    def lived(self, job: subprocess.Popen[bytes]) -> Seen:
-        """What is seen after a life that ended well."""
-        code = wait(job)
-        assert code == 0, f"the job ended with {code}:\n{self.log()}"
-        return self.seen()
-
-    def seen(self) -> Seen:
+    def seen(self) -> dict[str, Counter[bytes]]:
+        """What a reader can see, payload by payload."""
         with sealane.connect_sync(self.node.url) as lane:
-            return Seen(payloads(lane, BATCH_TOPIC), payloads(lane, STREAM_TOPIC))
-
-    def log(self) -> str:
-        return self._log.read_text(errors="replace")[-6_000:]
+            return {topic: payloads(lane, topic) for topic in (*BATCHES, *STREAMS)}
 
 
 def python_path() -> str:
     """Workers import the tests too, wherever Spark starts them."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-
-
-def wait(job: subprocess.Popen[bytes]) -> int:
-    """How it ended. One that does not is ended here, all of it."""
-    try:
-        return job.wait(LIFE_SECONDS_MAX)
-    finally:
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
 
 
 def payloads(lane: sealane.SyncLane, topic: str) -> Counter[bytes]:

@@ -10,8 +10,9 @@ from operator import add
 import pytest
 
 from sealane.testing.node_process import NodeProcess
+from tests.spark.killing.job import BATCHES, STREAMS
 from tests.spark.killing.plan import WRITING, Deed, Step
-from tests.spark.killing.story import BATCH_EXPECTED, STREAM_EXPECTED, Story
+from tests.spark.killing.story import BATCH_EXPECTED, LIFE_SECONDS_MAX, STREAM_EXPECTED, Story
 
 pytestmark = pytest.mark.slow
 
@@ -27,31 +28,35 @@ def story(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stor
         yield Story(directory, node)
 
 
-def test_a_batch_that_is_killed_is_all_or_nothing_and_under_a_transaction_there_once(story: Story) -> None:
-    assert story.killed_at("batch", Step.BEFORE_PUBLISHING).batch == NOTHING
-    assert story.killed_at("batch", Step.AFTER_PUBLISHING).batch == BATCH_EXPECTED
-    assert story.lived(story.start("batch")).batch == BATCH_EXPECTED
+def test_whatever_is_killed_at_any_step_each_row_is_read_and_written_once(story: Story) -> None:
+    """Each write has come to another step when the driver is killed; a second time, to yet another one; in the third
+    life executors are killed, and the node.
+    """
+    steps = dict(zip(STREAMS, Step, strict=True))
+    unpublished = [topic for topic, step in steps.items() if step in (*WRITING, Step.BEFORE_PUBLISHING)]
+    before, after = BATCHES
+    seen = story.killed_at({**steps, before: Step.BEFORE_PUBLISHING, after: Step.AFTER_PUBLISHING})
+    assert {topic: seen[topic] for topic in unpublished} == dict.fromkeys(unpublished, NOTHING)
+    for topic in set(STREAMS) - set(unpublished):
+        # Whatever came after it, the first micro-batch is there, and nothing twice.
+        assert FIRST <= seen[topic] <= ALL
+    assert seen[before] == NOTHING
+    assert seen[after] == BATCH_EXPECTED
 
+    others = dict(zip(unpublished, (steps[topic] for topic in reversed(unpublished)), strict=True))
+    seen = story.killed_at(others)
+    assert {topic: seen[topic] for topic in unpublished} == dict.fromkeys(unpublished, NOTHING)
 
-def test_a_stream_that_is_killed_at_every_step_reads_and_writes_each_row_once(story: Story) -> None:
-    """The driver is killed a step further on in each of its lives; in the last one executors and the node are."""
-    for step in (*WRITING, Step.BEFORE_PUBLISHING):
-        assert story.killed_at("stream", step).stream == NOTHING, step
-    assert story.killed_at("stream", Step.AFTER_PUBLISHING).stream == FIRST
-    # Whatever came after it: the first is there once.
-    later = story.killed_at("stream", Step.AFTER_THE_COMMIT_LOG).stream
-    assert {payload: later[payload] for payload in FIRST} == FIRST
-
+    plan = story.next_plan()
+    of_executors, of_the_node = unpublished[:2]
     for step in WRITING:
-        story.plan.add("stream", Deed.KILL_EXECUTOR, step)
-    story.plan.add("stream", Deed.HOLD, Step.BEFORE_PUBLISHING)
-    job = story.start("stream")
-    try:
-        story.plan.wait_until_held()
+        plan.add(of_executors, Deed.KILL_EXECUTOR, step)
+    plan.add(of_the_node, Deed.HOLD, Step.BEFORE_PUBLISHING)
+    with story.life(plan) as job:
+        plan.wait_until_held([of_the_node], job)
         story.node.kill()
         story.node.start()
-        story.plan.let_go()
-    finally:
-        seen = story.lived(job)
-    assert seen.stream == ALL
-    assert not story.plan.left(), "something that was to happen did not"
+        plan.let_go()
+        assert job.wait(LIFE_SECONDS_MAX) == 0
+    assert not plan.left(), "something that was to happen did not"
+    assert story.seen() == dict.fromkeys(STREAMS, ALL) | dict.fromkeys(BATCHES, BATCH_EXPECTED)

@@ -16,6 +16,10 @@ from sealane.message import encode
 from sealane.prompt import Prompt
 from sealane.security.at_rest.sealing import OVERHEAD_BYTES, Sealer
 
+_ALONE_BYTES = 256 << 10
+"""A batch of this length is an entry by itself: joining it with its neighbours would copy it once more, to spare them a
+price that such a batch does not feel."""
+
 
 class Pending:
     """One commit that waits: its appends, each with its partition, and whom to tell."""
@@ -96,23 +100,31 @@ class GroupWriter:
 
 
 def _bundle(group: list[Pending]) -> list[Bundle]:
-    bundles: dict[tuple[int, int, int], Bundle] = {}
+    bundles: list[Bundle] = []
+    shared: dict[tuple[int, int, int], Bundle] = {}
     for pending in group:
         for append, logs in zip(pending.appends, pending.logs, strict=True):
             epoch, batch, journal = append.epoch, append.batch, append.journal
             if batch is not None and len(batch):
                 key = (id(logs), MESSAGES, epoch)
-                bundle = bundles.get(key)
+                data = encode(batch)
+                if len(data) >= _ALONE_BYTES:
+                    shared.pop(key, None)  # What follows cannot join what was before.
+                bundle = shared.get(key)
                 if bundle is None:
-                    bundle = bundles[key] = Bundle(logs, MESSAGES, epoch, append.batch_offset)
-                bundle.items.append(encode(batch))
+                    bundle = Bundle(logs, MESSAGES, epoch, append.batch_offset)
+                    bundles.append(bundle)
+                    if len(data) < _ALONE_BYTES:
+                        shared[key] = bundle
+                bundle.items.append(data)
                 bundle.batches.append(Stored(append.batch_offset, batch))
                 bundle.count += len(batch)
             if journal is not None:
                 key = (id(logs), JOURNAL, epoch)
-                bundle = bundles.get(key)
+                bundle = shared.get(key)
                 if bundle is None:
-                    bundle = bundles[key] = Bundle(logs, JOURNAL, epoch, append.journal_offset)
+                    bundle = shared[key] = Bundle(logs, JOURNAL, epoch, append.journal_offset)
+                    bundles.append(bundle)
                 bundle.items.append(journal)
                 bundle.count += 1
-    return list(bundles.values())
+    return bundles
