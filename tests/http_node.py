@@ -12,7 +12,7 @@ import httpx
 
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.node import Node, NodeSettings
 from sealane.node.gate import Gate, everyone_is_admin
 from sealane.security.introductions import Authenticate

@@ -12,7 +12,7 @@ from typing import Any
 
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.doors.native.door import NativeDoor
 from sealane.doors.native.settings import NativeDoorSettings
 from sealane.doors.tls import NodeTls

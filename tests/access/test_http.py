@@ -9,7 +9,7 @@ import pytest
 
 from sealane.client.embedded import in_process
 from sealane.doors.http.app import make_api
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched, Watching
 from sealane.node import NodeSettings
 from sealane.security.settings import AuditSettings, SecuritySettings
 from tests.access.commands import COMMANDS, NO_LEASE, PULLING, Rule, administration
@@ -136,7 +136,7 @@ async def test_the_verdict_on_every_request_is_that_of_the_table(who: str) -> No
 
 def test_every_operation_of_the_api_has_a_row() -> None:
     prefix = "/api/v1/domains/{domain}"
-    api = make_api(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True)
+    api = make_api(Watching(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True))
     there = {
         (method, path.removeprefix(prefix))
         for path, found in api.openapi()["paths"].items()

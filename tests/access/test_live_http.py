@@ -11,7 +11,7 @@ import pytest
 
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.node.gate import Gate
 from tests.access.commands import COMMANDS, DEADLINE_SECONDS
 from tests.access.doors import Guests

@@ -11,7 +11,7 @@ from sealane.client.embedded import InProcessBroker
 from sealane.client.embedded import in_process as lane_of_admin
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.errors import Unauthenticated
 from sealane.node import Node
 from sealane.node.gate import Gate

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sealane._version import __version__
 from sealane.doors.door import Door
 from sealane.doors.http.door import HttpDoor
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.doors.listening import reachable
 from sealane.doors.native.door import NativeDoor
 from sealane.doors.tls import NodeTls

@@ -12,12 +12,14 @@ from collections.abc import Awaitable
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from starlette.datastructures import State
 from starlette.types import ASGIApp, Message
 
-from sealane.doors.http.app import make_api, make_app
+from sealane.doors.http.app import make_direct_api
 from sealane.doors.http.connection import CALLERS
+from sealane.doors.http.passage import with_passage
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched, Watching
 from sealane.doors.known_callers import KnownCallers
 from sealane.engine.memory import MemoryEngine
 from sealane.node import Node
@@ -94,10 +96,10 @@ class _Running:
         surroundings = of_this_machine()
         self._node = await Node.open(MemoryEngine(surroundings.clock), surroundings)
         self._node.supervisor.on_crash = lambda task, error: self.failures.append(error)
-        api = make_api(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True)
-        api.state.gate = Gate(self._node, everyone_is_admin)
-        api.state.draining = self._loop.create_future()
-        self._app = make_app(api, HttpDoorSettings(body_bytes_max=64 << 10), loopback_only=False)
+        watching = Watching(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True)
+        state = State({"gate": Gate(self._node, everyone_is_admin), "draining": self._loop.create_future()})
+        api = make_direct_api(watching, state)
+        self._app = with_passage(api, HttpDoorSettings(body_bytes_max=64 << 10), loopback_only=False)
         for seed in SEEDS:
             await _answer(self._app, seed)
 

@@ -16,7 +16,7 @@ from sealane.cli import healthy
 from sealane.client.notices import NODE_FILE
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.node.identity_files import AUTHORITY_FILE, IDENTITY_DIRECTORY
 from tests.certificates import TestAuthority
 from tests.integration.server.up import Up, environment, sealane

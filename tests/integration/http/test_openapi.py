@@ -16,7 +16,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from sealane.doors.http.app import make_api
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched, Watching
 from tests.http_node import http_node
 
 EXAMPLES = 8
@@ -54,7 +54,7 @@ def root() -> Iterator[str]:
         yield address
 
 
-DOCUMENT = make_api(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True).openapi()
+DOCUMENT = make_api(Watching(Watched(lambda: True, list, lambda: (b"", "text/plain")), metrics_public=True)).openapi()
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 OPERATIONS = [
     (path, method)

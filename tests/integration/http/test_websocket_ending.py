@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched
 from sealane.doors.http.websocket import conversations as bounds
 from tests.http_node import HttpNode
 from tests.integration.http.raw_socket import opening, raw_socket

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from starlette.datastructures import State
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sealane.doors.http.door import HttpDoor
+from sealane.doors.http.later import LaterApi
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched, Watching
 from sealane.errors import InvalidArgument, PortTaken
 
 DEADLINE_SECONDS = 30
@@ -100,6 +105,42 @@ async def test_a_node_that_serves_is_alive_and_ready() -> None:
     async with opened() as door:
         assert (await get(door, "/healthz")).json == {"status": "alive"}
         assert (await get(door, "/ready")).json == {"status": "ready"}
+
+
+def test_whoever_only_watches_a_node_does_not_have_it_load_its_api() -> None:
+    """The program is that of a node; what it imports at its start is what every node takes to start."""
+    program = "import sealane.server.running, sys; print(*{'fastapi', 'pydantic', 'grpc'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+async def test_the_api_that_several_ask_for_at_once_is_loaded_once() -> None:
+    loaded: list[State] = []
+
+    async def api(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(scope["path"])
+
+    def load(state: State) -> ASGIApp:
+        loaded.append(state)
+        return api
+
+    async def nothing() -> Message:
+        raise AssertionError("nobody reads what was not sent")
+
+    async def nowhere(message: Message) -> None:
+        answered.append(message)
+
+    asked: list[str] = []
+    answered: list[Message] = []
+    node = Node()
+    watched = Watched(lambda: node.live, lambda: node.problems, lambda: node.rendered())
+    later = LaterApi(Watching(watched, metrics_public=True), load)
+    await later({"type": "http", "method": "GET", "path": "/ready", "headers": []}, nothing, nowhere)
+    assert (answered[0]["status"], loaded) == (200, [])
+    scopes = [{"type": "http", "method": "GET", "path": f"/api/{number}", "headers": []} for number in range(3)]
+    await asyncio.gather(*(later(scope, nothing, nowhere) for scope in scopes))
+    assert sorted(asked) == ["/api/0", "/api/1", "/api/2"]
+    assert loaded == [later.state]
 
 
 async def test_a_node_that_cannot_go_on_is_not_alive() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import Request
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from sealane.doors.authorization import credentials_of
 from sealane.doors.http.connection import CALLERS, CERTIFICATE

@@ -7,7 +7,7 @@ import asyncio
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sealane.doors.http.problems import Problem
+from sealane.doors.http.problem import Problem
 
 # What is still on its way would be read as the next request.
 _LAST_ANSWER = {"connection": "close"}

@@ -10,7 +10,7 @@ import zlib
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sealane.doors.http.problems import Problem
+from sealane.doors.http.problem import Problem
 
 PACKED_BYTES_MIN = 1024
 """Shorter answers gain nothing by being packed."""

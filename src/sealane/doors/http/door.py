@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any, cast
 
 import uvicorn
+from starlette.datastructures import State
+from starlette.types import ASGIApp
 
-from sealane.doors.http.app import make_api, make_app
 from sealane.doors.http.connection import BoundedConfig, BoundedConnection, plain_problem
+from sealane.doors.http.later import LaterApi
+from sealane.doors.http.passage import with_passage
 from sealane.doors.http.settings import HttpDoorSettings
-from sealane.doors.http.watching import Watched
+from sealane.doors.http.watched import Watched, Watching
 from sealane.doors.http.websocket.connection import WebSocketConnection
 from sealane.doors.http.websocket.conversations import Conversations
 from sealane.doors.listening import address_of, listen
@@ -41,9 +44,10 @@ class HttpDoor:
         if tls is not None:
             limit = settings.connections_max
             self._porch = TlsPorch(self.name, tls, waiting_max=limit, word_to_plain_text=_WORD_TO_PLAIN_TEXT)
-        self._api = make_api(watched, metrics_public=settings.metrics_public or tls is None)
+        watching = Watching(watched, metrics_public=settings.metrics_public or tls is None)
+        self._api = LaterApi(watching, partial(_make_api, watching))
         config = BoundedConfig(
-            make_app(self._api, settings, loopback_only=tls is None),
+            with_passage(self._api, settings, loopback_only=tls is None),
             http=cast(type[asyncio.Protocol], self._new_protocol),
             ws=WebSocketConnection,
             lifespan="off",
@@ -134,3 +138,9 @@ class HttpDoor:
         await self._shut_down()
         self._ticking = self._listener = None
         await self._conversations.close()
+
+
+def _make_api(watching: Watching, state: State) -> ASGIApp:
+    from sealane.doors.http.app import make_direct_api
+
+    return make_direct_api(watching, state)

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-from fastapi.responses import StreamingResponse
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from sealane.doors.http.problems import problem_of
+from sealane.doors.http.problem import problem_of
 from sealane.errors import SealaneError, Unauthenticated, Unavailable
 from sealane.log import get_log
 from sealane.node.deliveries import Delivery

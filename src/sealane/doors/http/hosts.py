@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sealane.doors.http.problems import Problem
+from sealane.doors.http.problem import Problem
 
 
 class LoopbackHosts:

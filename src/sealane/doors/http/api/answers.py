@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from fastapi import Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from sealane.doors.arrow_streams import written
 from sealane.doors.http.api.bodies import ARROW, JSON

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from fastapi import Request
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from sealane.doors.http.api.idempotency import IdempotencyKeys, ids_of
 from sealane.doors.http.message_shape import batch_of, read_messages

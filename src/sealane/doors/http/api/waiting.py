@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from fastapi import Request
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 T = TypeVar("T")
 

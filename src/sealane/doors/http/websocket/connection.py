@@ -14,7 +14,7 @@ from sealane.doors.authorization import credentials_of
 from sealane.doors.deadlines import Deadline
 from sealane.doors.http.authenticating import DOOR
 from sealane.doors.http.connection import Upgrade
-from sealane.doors.http.problems import Problem
+from sealane.doors.http.problem import Problem
 from sealane.doors.http.websocket.conversation import Conversation
 from sealane.doors.http.websocket.formats import Unreadable
 from sealane.doors.http.websocket.framing import NOT_READABLE, Framing, Whole

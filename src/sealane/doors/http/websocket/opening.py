@@ -15,7 +15,7 @@ from websockets.typing import Subprotocol
 
 from sealane.doors.http.connection import Upgrade
 from sealane.doors.http.hosts import is_loopback
-from sealane.doors.http.problems import Problem
+from sealane.doors.http.problem import Problem
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.websocket.formats import FORMATS, JSON, Format
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sealane.doors.http.problems import Problem, problem_of
+from sealane.doors.http.problem import Problem, problem_of
 from sealane.errors import SealaneError
 
 
