@@ -64,6 +64,7 @@ def available() -> str | None:
 def draw_all(directory: Path, results: Results) -> list[Plot]:
     """Every plot that there are numbers for."""
     # It draws with what is here.
+    from bench import pipeline_plot as pipeline
     from bench.spark import plot as spark
 
     drawn: list[Plot] = []
@@ -73,6 +74,7 @@ def draw_all(directory: Path, results: Results) -> list[Plot]:
         ("growth", "Cost with much stored, relative to an empty node", growth),
         ("memory", "Memory under a steady load", memory),
         ("spark", "Rows a second from and into topics, beside Spark's own Parquet", spark.draw),
+        ("pipeline", "What the lake's pipeline costs by the size of a backlog", pipeline.draw),
     ):
         path = directory / f"{name}.svg"
         if draw(path, results):

@@ -15,6 +15,7 @@ pytest.register_assert_rewrite("tests.contract", "tests.simulation")
 
 LONGEST = (
     "tests/spark/killing",
+    "tests/spark/pipeline/killing",
     "tests/spark/clusters",
     "tests/clients",
     "tests/integration/bench/test_spark_works",

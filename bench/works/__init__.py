@@ -8,13 +8,29 @@ from bench.works.growth import GROWTH
 from bench.works.in_process import IN_PROCESS
 from bench.works.latency import LATENCY
 from bench.works.many import MANY
+from bench.works.pipeline import PIPELINE
+from bench.works.reconciliation import RECONCILIATION
 from bench.works.secrecy import SECRECY
 from bench.works.space import SPACE
 from bench.works.spark import SPARK
 from bench.works.wire import WIRE
 
 WORKS = {
-    work.name: work for work in (*WIRE, *LATENCY, *MANY, *SECRECY, *SPACE, *GROWTH, *SPARK, *IN_PROCESS, *DOORS, *FLOOD)
+    work.name: work
+    for work in (
+        *WIRE,
+        *LATENCY,
+        *MANY,
+        *SECRECY,
+        *SPACE,
+        *GROWTH,
+        *SPARK,
+        *PIPELINE,
+        *RECONCILIATION,
+        *IN_PROCESS,
+        *DOORS,
+        *FLOOD,
+    )
 }
 GROUPS = tuple(dict.fromkeys(work.group for work in WORKS.values()))
 BESIDE_PEERS = tuple(work for work in WORKS.values() if work.beside is not None)

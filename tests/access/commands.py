@@ -186,6 +186,7 @@ _ADMINISTRATION: dict[str, tuple[Rule, dict[str, Any]]] = {
     "account.list": (of_own_domain, {}),
     "account.roles": (of_own_domain, {"name": "nobody", "roles": ["member"]}),
     "account.show": (of_own_domain, {"name": "nobody"}),
+    "audit.note": (of_node, {"action": "pipeline.forget"}),
     "audit.read": (of_node, {}),
     "audit.verify": (of_node, {}),
     "ca.crl": (_DOMAIN, {"domain": "{domain}"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from pyroaring import BitMap64
 
 import sealane
 from tests.scenarios.broker import Broker, all_settled, described, eventually, take, take_payloads
@@ -134,6 +135,20 @@ async def test_a_filter_chooses_what_comes_back(lane: sealane.Lane) -> None:
     assert await take_payloads(lane.consume("orders", "billing"), 1) == [b"c"]
     assert (await lane.redrive("orders", "billing", messages_max=1)).messages == 1
     assert await take_payloads(lane.consume("orders", "billing"), 1) == [b"a"]
+
+
+async def test_offsets_choose_what_comes_back_once(lane: sealane.Lane) -> None:
+    await lane.publish_many("orders", [b"a", b"b", b"c", b"d"])
+    await fail_all(lane, 4)
+    some = {0: BitMap64([1, 3, 99])}
+    assert (await lane.redrive("orders", "billing", offsets=some, dry_run=True)).messages == 2
+    assert (await lane.redrive("orders", "billing", offsets=some)).messages == 2
+    assert (await lane.redrive("orders", "billing", offsets=some)).messages == 0
+    assert await take_payloads(lane.consume("orders", "billing"), 2) == [b"b", b"d"]
+    assert (await lane.redrive("orders", "billing", offsets={0: BitMap64()})).messages == 0
+    assert (await lane.redrive("orders", "billing", offsets={0: BitMap64([0, 1])}, messages_max=5)).messages == 1
+    with pytest.raises(sealane.InvalidArgument, match="no partition 7"):
+        await lane.redrive("orders", "billing", offsets={7: BitMap64([0])})
 
 
 async def test_a_rate_slows_it_down(lane: sealane.Lane) -> None:

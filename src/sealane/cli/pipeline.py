@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +15,12 @@ from sealane.cli.group import SealaneGroup
 from sealane.cli.moments import moment
 from sealane.cli.options import DEFAULT_DATA, DURATION, AsJson, Data, Url, seconds
 from sealane.cli.output import examples, show_table, write_json
+from sealane.cli.pipeline_export import export
 from sealane.cli.pipeline_jobs import backfill, replay
 from sealane.cli.pipeline_keys import forget, reseal
 from sealane.cli.pipeline_options import Keys, LakePath, Master, Topics, lake_path, open_spark, pipeline_settings
 from sealane.cli.pipeline_proof import reconcile
+from sealane.cli.pipeline_redrive import redrive
 from sealane.cli.pipeline_tables import report, sql
 
 if TYPE_CHECKING:
@@ -58,6 +61,16 @@ def run(
             help="How many days are kept, by domain; * for those that are not named. Default: all.",
         ),
     ] = "",
+    delta: Annotated[
+        Path | None,
+        typer.Option(
+            "--delta",
+            metavar="DIRECTORY",
+            envvar="SEALANE_PIPELINE__DELTA",
+            show_default=False,
+            help="Keep the tables as Delta tables too, there. Default: no.",
+        ),
+    ] = None,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", help="How often what is new is taken in.")
     ] = 5.0,
@@ -70,6 +83,7 @@ def run(
     """Take in what goes through the broker, until Ctrl-C; with --once, what there is now."""
     from sealane.pipeline.cycle import run as run_cycles
     from sealane.pipeline.cycle import run_cycle
+    from sealane.pipeline.lake.delta import check_delta
     from sealane.pipeline.lake.holding import held
     from sealane.pipeline.lake.retention import parse_kept_days
     from sealane.pipeline.telling import tell
@@ -77,7 +91,9 @@ def run(
     if bodies not in ("left-out", "sealed", "plain"):
         raise typer.BadParameter(f"{bodies!r} is not left-out, sealed or plain", param_hint="--bodies")
     chosen = {"topics": topics, "bodies": bodies, "trigger_seconds": every, "master": master, "keys": keys}
-    settings = pipeline_settings(lake, data, url, **chosen, kept_days=parse_kept_days(keep))
+    settings = pipeline_settings(lake, data, url, **chosen, kept_days=parse_kept_days(keep), delta=delta)
+    if delta is not None:
+        check_delta()
     with held(settings.lake):
         spark = open_spark(settings)
         if once:
@@ -136,7 +152,11 @@ pipeline_commands.command(
     epilog=examples("sealane pipeline report", "sealane pipeline report --since 7d --out last-week.html")
 )(report)
 pipeline_commands.command(
-    epilog=examples("sealane pipeline reconcile", "sealane pipeline reconcile --topics shop/orders --json")
+    epilog=examples(
+        "sealane pipeline reconcile",
+        "sealane pipeline reconcile --topics shop/orders --json",
+        "sealane pipeline reconcile --since 2026-01-31T12:00 --until 2026-01-31T13:00",
+    )
 )(reconcile)
 pipeline_commands.command(
     epilog=examples(
@@ -145,7 +165,15 @@ pipeline_commands.command(
         "sealane pipeline replay orders --to audit --where \"headers['region'] = 'eu'\" --rate 1000",
     )
 )(replay)
-pipeline_commands.command(epilog=examples("sealane pipeline backfill"))(backfill)
+pipeline_commands.command(
+    epilog=examples(
+        "sealane pipeline redrive orders billing --dry-run",
+        "sealane pipeline redrive orders billing --reason timeout --since 2h --rate 100 --yes",
+        'sealane pipeline redrive --domain shop --where "attempts > 3" --yes',
+    )
+)(redrive)
+pipeline_commands.command(epilog=examples("sealane pipeline backfill", "sealane pipeline backfill --typed"))(backfill)
+pipeline_commands.command(epilog=examples("sealane pipeline export --delta /mnt/delta"))(export)
 pipeline_commands.command(epilog=examples("sealane pipeline reseal", "sealane pipeline reseal --dry-run"))(reseal)
 pipeline_commands.command(
     epilog=examples(

@@ -15,6 +15,7 @@ from sealane.cli.moments import MOMENT, parse_moment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from sealane.pipeline.lake.tables import Lake
     from sealane.pipeline.settings import PipelineSettings
 
 LakePath = Annotated[
@@ -55,6 +56,11 @@ Until = Annotated[
     datetime | None, typer.Option("--until", metavar=MOMENT, parser=parse_moment, help="Created before that.")
 ]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell how much it would be.")]
+Rate = Annotated[
+    float | None, typer.Option("--rate", min=0.001, metavar="PER-SECOND", help="Messages a second, at most.")
+]
+
 
 def lake_path(lake: Path | None, data: Path) -> Path:
     return lake if lake is not None else data / "lake"
@@ -65,6 +71,16 @@ def pipeline_settings(lake: Path | None, data: Path, url: str | None, **more: An
     from sealane.pipeline.settings import PipelineSettings
 
     return PipelineSettings(lake=lake_path(lake, data), url=url, profile=chosen_profile(), data=data, **more)
+
+
+def existing_lake(settings: PipelineSettings) -> Lake:
+    """The lake that is meant, which has something in it: one that is not there is not made by looking at it."""
+    from sealane.pipeline.bulk.asked import check_lake
+    from sealane.pipeline.lake.tables import Lake
+
+    lake = Lake(settings.lake)
+    check_lake(lake)
+    return lake
 
 
 def open_spark(settings: PipelineSettings) -> SparkSession:

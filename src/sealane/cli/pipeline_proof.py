@@ -9,7 +9,16 @@ import typer
 
 from sealane.cli.options import DEFAULT_DATA, AsJson, Data, Url
 from sealane.cli.output import show_table, write_json
-from sealane.cli.pipeline_options import Keys, LakePath, Master, Topics, open_spark, pipeline_settings
+from sealane.cli.pipeline_options import (
+    Keys,
+    LakePath,
+    Master,
+    Since,
+    Topics,
+    Until,
+    open_spark,
+    pipeline_settings,
+)
 
 EXIT_PROBLEMS = {"missing": 10, "duplicated": 11, "out of order": 12}
 EXIT_SEVERAL = 13
@@ -21,6 +30,8 @@ PROBLEMS_SHOWN = 100
 
 def reconcile(
     topics: Topics = "*/*",
+    since: Since = None,
+    until: Until = None,
     lake: LakePath = None,
     keys: Keys = None,
     master: Master = "local[*]",
@@ -30,6 +41,7 @@ def reconcile(
 ) -> None:
     """Take in what there is, and prove that every message was settled once and in order, or name those that break it.
 
+    With --since and --until that is proved of what was created in that time, whatever became of it since.
     Ends with 0 if it holds, 10 for missing messages, 11 for duplicated ones, 12 for some out of order, 13 for several.
     """
     from sealane.pipeline.lake.holding import held
@@ -39,8 +51,9 @@ def reconcile(
 
     settings = pipeline_settings(lake, data, url, topics=topics, master=master, keys=keys)
     with held(settings.lake):
-        proof = prove(open_spark(settings), settings)
-        keep_proof(Lake(settings.lake), proof, made=datetime.now(UTC))
+        proof = prove(open_spark(settings), settings, since=since, until=until)
+        if since is None and until is None:  # A report tells of a proof of everything, or of none.
+            keep_proof(Lake(settings.lake), proof, made=datetime.now(UTC))
     if as_json:
         write_json({"holds": not proof.problems, "balance": proof.balance, "problems": proof.problems})
     else:

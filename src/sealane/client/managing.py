@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyroaring import BitMap64
+
 from sealane.client.asking import Asking
 from sealane.engine import BackupReport
 from sealane.node.describe import TopicDescription
@@ -59,15 +61,17 @@ class Managing(Asking):
         dry_run: bool = False,
         rate: float | None = None,
         messages_max: int | None = None,
+        offsets: Mapping[int, BitMap64] | None = None,
         progress: Callable[[int], None] | None = None,
         timeout: float | None = None,
     ) -> RedriveReport:
         """Send a subscription's dead letters back to it, and to it alone; `rate` is in messages a second.
 
+        `offsets` of the dead-letter topic, by partition, choose among them; what is back already is passed over.
         `progress` is told how many are back. It takes as long as it takes, unless `timeout` says otherwise.
         """
         self._check_open()
-        wish = RedriveWish(matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max)
+        wish = RedriveWish(matching=filter, dry_run=dry_run, rate=rate, messages_max=messages_max, offsets=offsets)
         redriving = self._broker.redrive(topic, subscription, wish, progress)
         return await redriving if timeout is None else await self._within(redriving, timeout, "redrive")
 

@@ -14,6 +14,7 @@ from sealane.errors import SealaneError, StorageFull, Unavailable
 from sealane.log import get_log
 from sealane.node.audit_folding import READ_SECONDS, REPEATED_SECONDS, Folds, Happening, Origin
 from sealane.node.audit_log import AuditLog
+from sealane.node.note_rates import NoteRates
 from sealane.node.supervision import Backoff, Supervisor
 from sealane.prompt import Prompt
 from sealane.security.audit.entries import Outcome
@@ -47,6 +48,8 @@ class Audit:
 
     def __init__(self, written: AuditLog, clock: Callable[[], int], supervisor: Supervisor) -> None:
         self.log = written
+        self.notes = NoteRates()
+        """How often clients may add to it; see `sealane.node.administration.notes`."""
         self._clock = clock
         self._supervisor = supervisor
         self._waiting: list[_Waiting] = []

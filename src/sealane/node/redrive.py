@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from pyroaring import BitMap64
 
 from sealane.delivery.events import Acked
 from sealane.delivery.filters import Filter, compile_filter
@@ -35,6 +36,8 @@ class RedriveWish:
     rate: float | None = None
     """Messages a second; None: as fast as it goes."""
     messages_max: int | None = None
+    offsets: Mapping[int, BitMap64] | None = None
+    """Which messages of the dead-letter topic, by partition; what went back before is passed over. None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +66,15 @@ async def redrive(order: RedriveOrder) -> RedriveReport:
         owner.core.subscription(order.subscription)  # To one that is gone they would come back to nobody.
     for owner in order.dead.owners:
         await owner.durable(owner.core.end)  # What is on its way here comes along.
+    unknown = set(wish.offsets or ()) - {owner.key.partition for owner in order.dead.owners}
+    if unknown:
+        raise InvalidArgument("offsets", f"{order.dead.full_name} has no partition {min(unknown)}")
     matching = None if wish.matching is None else compile_filter(wish.matching)
     report = RedriveReport(wish.dry_run)
     stride = MOVE_MESSAGES_MAX if wish.rate is None else max(1, min(MOVE_MESSAGES_MAX, round(wish.rate / 10)))
     for owner in order.dead.owners:
-        async for part in _dead_letters(owner, matching, stride):
+        only = None if wish.offsets is None else wish.offsets.get(owner.key.partition, BitMap64())
+        async for part in _dead_letters(owner, only, matching, stride):
             if wish.messages_max is not None:
                 left = wish.messages_max - report.messages
                 if left <= 0:
@@ -84,10 +91,14 @@ async def redrive(order: RedriveOrder) -> RedriveReport:
     return report
 
 
-async def _dead_letters(owner: PartitionOwner, matching: Filter | None, stride: int) -> AsyncIterator[Part]:
-    """The partition's unsettled messages that match, in order, a few at a time."""
+async def _dead_letters(
+    owner: PartitionOwner, only: BitMap64 | None, matching: Filter | None, stride: int
+) -> AsyncIterator[Part]:
+    """The partition's unsettled messages that match, in order, a few at a time; of these alone, if any are named."""
     settled = owner.core.subscription(REDRIVE_SUBSCRIPTION).settled
     pending = settled.without(settled.floor, owner.core.visible)
+    if only is not None:
+        pending &= only
     while pending:
         at = pending.min()
         stored = await owner.fetch(at)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealane.pipeline.facts.views import dead_letters, traffic
-from sealane.pipeline.lake.tables import DELIVERIES, RAW_MESSAGES, Lake, Table
+from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,8 @@ def ask_tables(spark: SparkSession, lake_path: Path, text: str) -> tuple[list[st
 def _offer_views(spark: SparkSession, lake: Lake) -> None:
     if lake.exists(DELIVERIES):
         deliveries = read(spark, lake, DELIVERIES)
-        traffic(read(spark, lake, RAW_MESSAGES), deliveries).createOrReplaceTempView("traffic")
+        history = read(spark, lake, RAW_HISTORY) if lake.exists(RAW_HISTORY) else None
+        traffic(read(spark, lake, RAW_MESSAGES), deliveries, history).createOrReplaceTempView("traffic")
         dead_letters(deliveries).createOrReplaceTempView("dead_letters")
 
 

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from sealane.log import get_log
 from sealane.pipeline.lake.compacting import compact
+from sealane.pipeline.lake.delta import mirror_tables
 from sealane.pipeline.lake.retention import forget_older
 from sealane.pipeline.lake.tables import RAW_MESSAGES, TABLES, Lake
 from sealane.pipeline.own_tables import refresh_own_tables
 from sealane.pipeline.secrets.keeping import keys_of, keys_path
 from sealane.pipeline.settings import PipelineSettings
-from sealane.pipeline.steps.clean import clean_new
 from sealane.pipeline.steps.history import take_in_history
+from sealane.pipeline.steps.history_source import history_ends
 from sealane.pipeline.steps.messages import take_in_messages
+from sealane.pipeline.steps.typed import type_new
 from sealane.pipeline.telling import tell
 
 if TYPE_CHECKING:
@@ -43,13 +45,16 @@ def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
     began, now = time.monotonic(), datetime.now(UTC)
     lake = Lake(settings.lake)
     keys = keys_of(lake, keys_path(settings))
-    messages = take_in_messages(spark, lake, settings, keys)
-    clean_new(spark, lake, settings, keys)
-    events = take_in_history(spark, lake, settings) if lake.exists(RAW_MESSAGES) else 0
+    ends = history_ends(settings)  # What is journalled from here on may be about messages that are not taken in now.
+    messages = take_in_messages(spark, lake, settings, keys).messages
+    type_new(spark, lake, settings, keys)
+    events = take_in_history(spark, lake, settings, ends) if lake.exists(RAW_MESSAGES) else 0
     refresh_own_tables(spark, lake)
-    for table in TABLES:
+    for table in (*TABLES, *lake.typed_tables()):
         forget_older(lake, table, settings.kept_days or {}, now.date())
         compact(lake, table)
+    if settings.delta is not None:
+        mirror_tables(lake, settings.delta)
     cycle = Cycle(messages, events, now, time.monotonic() - began)
     log.info("a cycle is done", messages=messages, events=events, seconds=round(cycle.seconds, 1))
     return cycle

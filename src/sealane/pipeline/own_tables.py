@@ -42,7 +42,7 @@ def own_tables() -> list[OwnTable]:
 
 def refresh_own_tables(spark: SparkSession, lake: Lake) -> None:
     """Compute each anew. One that fails keeps what it had, and is no matter of the others."""
-    by_name = {table.view: table for table in TABLES}
+    by_name = {table.view: table for table in (*TABLES, *lake.typed_tables())}
 
     def tables(name: str) -> DataFrame:
         if name not in by_name or not lake.exists(by_name[name]):

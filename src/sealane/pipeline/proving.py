@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import sealane
@@ -28,21 +30,41 @@ class Proof:
     problems: list[dict[str, Any]]
 
 
-def prove(spark: SparkSession, settings: PipelineSettings) -> Proof:
+Standing = tuple[str, str, int, str, int]
+"""A subscription of a partition, and below which offset it has everything behind it."""
+
+
+def prove(
+    spark: SparkSession, settings: PipelineSettings, *, since: datetime | None = None, until: datetime | None = None
+) -> Proof:
     """Where subscriptions stand is asked before their history is taken in: it tells at least as much then."""
     standing = _standing(settings)
     run_cycle(spark, settings)
-    lake = Lake(settings.lake)
+    return prove_lake(spark, Lake(settings.lake), standing, since=since, until=until)
+
+
+def prove_lake(
+    spark: SparkSession,
+    lake: Lake,
+    standing: Sequence[Standing] = (),
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Proof:
+    """The same of what the lake has now. What nobody says of a subscription is told by the last snapshot of it."""
     if not lake.exists(RAW_MESSAGES) or not lake.exists(RAW_HISTORY):
         return Proof([], [])
-    runs = read(spark, lake, RAW_HISTORY)
-    found = reconcile(read(spark, lake, RAW_MESSAGES), _with_standing(spark, runs, standing))
-    balance = found.balance.orderBy("domain", "topic", "partition", "subscription")
-    problems = found.problems.orderBy("domain", "topic", "partition", "offset", "problem").limit(PROBLEMS_MAX)
-    return Proof(_rows(balance), _rows(problems))
+    runs = _with_standing(spark, read(spark, lake, RAW_HISTORY), standing)
+    found = reconcile(read(spark, lake, RAW_MESSAGES), runs, since=since, until=until)
+    try:
+        balance = found.balance.orderBy("domain", "topic", "partition", "subscription")
+        problems = found.problems.orderBy("domain", "topic", "partition", "offset", "problem").limit(PROBLEMS_MAX)
+        return Proof(_rows(balance), _rows(problems))
+    finally:
+        found.release()
 
 
-def _standing(settings: PipelineSettings) -> list[tuple[str, str, int, str, int]]:
+def _standing(settings: PipelineSettings) -> list[Standing]:
     """Below which offset each subscription has everything behind it, by the node's own word."""
     with sealane.connect_sync(settings.url, profile=settings.profile, data=settings.data) as lane:
         found = []
@@ -56,8 +78,8 @@ def _standing(settings: PipelineSettings) -> list[tuple[str, str, int, str, int]
     return found
 
 
-def _with_standing(spark: SparkSession, runs: DataFrame, standing: list[tuple[str, str, int, str, int]]) -> DataFrame:
-    told = spark.createDataFrame(standing, _STANDING_COLUMNS).selectExpr(
+def _with_standing(spark: SparkSession, runs: DataFrame, standing: Sequence[Standing]) -> DataFrame:
+    told = spark.createDataFrame(list(standing), _STANDING_COLUMNS).selectExpr(
         "*",
         f"'{STANDING}' AS event",
         "CAST(0 AS BIGINT) AS first",

@@ -35,6 +35,8 @@ class PipelineSettings:
     batch_messages_max: int = 1_000_000
     """Taken in at once: a long backlog does not become one long step, and a step's memory is bounded."""
 
+    delta: Path | None = None
+    """Where the tables are mirrored as Delta tables after each cycle, if anywhere; never within the lake."""
     kept_days: Mapping[str, int] | None = None
     """How many days are kept, by domain, and by `*` for those that are not named. Of what is not said, everything."""
 

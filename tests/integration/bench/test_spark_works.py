@@ -49,3 +49,10 @@ def test_every_publish_is_timed_to_its_micro_batch(tmp_path: Path) -> None:
     reading = measure("spark-freshness", tmp_path, count=20, warm_batches=2)
     assert len(reading.distributions["p50"]) == 20
     assert 0 < reading.values["p50"] <= reading.values["p95"] <= reading.values["p99"]
+
+
+@pytest.mark.slow
+def test_a_lake_is_reconciled_and_what_was_planted_is_named(tmp_path: Path) -> None:
+    reading = measure("reconciliation", tmp_path, messages=50_000)
+    assert reading.values["named"] == 18
+    assert reading.values["seconds"] > 0

@@ -185,9 +185,11 @@ async def test_dead_letters_are_driven_back_with_word_of_how_far_it_is(running: 
 
         await eventually(buried)
         assert await peer.ask(wire.Redrive, "orders", "workers", None, True) == [True, 2, {"broken": 2}]
+        second = (None, True, None, None, {0: [1, 2]})
+        assert await peer.ask(wire.Redrive, "orders", "workers", *second) == [True, 1, {"broken": 1}]
         assert await peer.ask(wire.Redrive, "orders", "workers") == [False, 2, {"broken": 2}]
         progress = [message.done for message, _ in peer.heard if isinstance(message, wire.Progress)]
-        assert progress == [2, 2]
+        assert progress == [2, 1, 2]
         _, body = await peer.hear_with_body(wire.Deliver)
         assert len(body)
 

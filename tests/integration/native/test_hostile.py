@@ -113,6 +113,7 @@ LEASE = wire.LeaseRuns(0, 77, [0, 1])
         (frames(pack(wire.Release(ATTACHED, [wire.LeaseRuns(0, 1, [0, 1 << 63])]))), "bad-message"),
         (frames(pack(wire.Leave(ATTACHED, [wire.LeaseRuns(0, 1, [0, 2, 1, 3])]))), "bad-message"),
         (frames(pack(wire.Ack(1, ATTACHED, wire.LeaseRuns(0, 1, [2, 1])))), "bad-message"),
+        (frames(pack(wire.Redrive(1, "orders", "workers", offsets={0: [2, 1]}))), "bad-message"),
         (frames(pack(wire.ListTopics(5)), pack(wire.ListTopics(5))), "unexpected-message"),
         (frames(pack(wire.ListTopics(-5))), "unexpected-message"),
         (struct.pack("<II", 1 << 30, 8), "frame-too-long"),

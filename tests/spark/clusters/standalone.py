@@ -53,6 +53,10 @@ class StandaloneCluster:
             self._wait_for(name, "Successfully registered with master")
         return self
 
+    def executors(self) -> set[Path]:
+        """The directories of those that ever ran, one for each, in that of its worker."""
+        return set(self._folder.glob("worker-*/app-*/*"))
+
     def stop(self) -> None:
         """The workers first, which end their executors."""
         for process in reversed(self._processes):

@@ -52,14 +52,14 @@ class Plan:
     def of_this_job(cls) -> Plan:
         return cls(Path(os.environ[DIRECTORY]))
 
-    def add(self, topic: str, deed: Deed, step: Step) -> None:
+    def add(self, topic: str, deed: Deed, step: StrEnum) -> None:
         self._file(topic, deed, step).touch()
 
     def left(self) -> list[str]:
         """What has not happened yet."""
         return sorted(path.name for path in self.directory.iterdir() if path.suffix != ".said")
 
-    def come_by(self, topic: str, step: Step) -> None:
+    def come_by(self, topic: str, step: StrEnum) -> None:
         """Called by the job: returns, or does not."""
         if self._take(self._file(topic, Deed.KILL_EXECUTOR, step)):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -94,7 +94,7 @@ class Plan:
             assert time.monotonic() < deadline, f"waited {HELD_SECONDS_MAX:g} s {what}; not happened: {self.left()}"
             time.sleep(LOOK_SECONDS)
 
-    def _file(self, topic: str, deed: Deed, step: Step) -> Path:
+    def _file(self, topic: str, deed: Deed, step: StrEnum) -> Path:
         return self.directory / f"{topic} {deed} {step}"
 
     def _said(self, word: str) -> Path:

@@ -12,20 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from sealane.errors import CorruptData
-from sealane.pipeline.clean.rows import raw_rows
-from sealane.pipeline.lake.appending import append_rows
+from sealane.pipeline.lake.appending import Write, append
 from sealane.pipeline.lake.tables import CLEAN_MESSAGES, QUARANTINE, RAW_MESSAGES, TABLES, Lake, Table
 from sealane.pipeline.secrets.keeping import keys_of
 from sealane.pipeline.secrets.lake_keys import LakeKeys
 from sealane.pipeline.settings import PipelineSettings
-from sealane.pipeline.steps import clean
-from sealane.pipeline.steps.clean import clean_new
-from sealane.pipeline.steps.query import take_in
+from sealane.pipeline.steps import messages
+from sealane.pipeline.steps.messages import take_in_messages
 from sealane.security.envelopes import PrivateKey
 from sealane.testing.node_process import NodeProcess
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from sealane.client.sync import SyncLane
 
@@ -89,12 +87,11 @@ def test_messages_are_there_once_without_numbers_and_sealed(
     lane.publish(topic, WRITINGS[0].encode())
     lane.publish(topic, b"\xff\x00")
     lane.publish(topic, b'{"number": "secret"}', seal_for=stranger.public)
-    _take_in_raw(spark, lake, settings, keys)
-    assert clean_new(spark, lake, settings, keys) == 5
+    assert take_in_messages(spark, lake, settings, keys) == (6, 5, 0)
     lane.publish(topic, b"new", id=uuid4())
     assert lane.publish(topic, b"again", id=first).offset == 7
-    assert clean_new(spark, lake, settings, keys) == 1
-    assert clean_new(spark, lake, settings, keys) == 0
+    assert take_in_messages(spark, lake, settings, keys) == (2, 1, 0)
+    assert take_in_messages(spark, lake, settings, keys) == (0, 0, 0)
 
     found = rows(lake, CLEAN_MESSAGES)
     assert len({row["id"] for row in found}) == len(found) == 6
@@ -131,19 +128,20 @@ def test_poison_is_apart_with_its_reason_and_a_kill_in_between_changes_nothing(
     payloads = [b'{"id": 1}', b'{"id": "secret"}', b'{"id": ', b"\xff\xfe", b'{"id": 2}']
     receipts = lane.publish_many(topic, payloads)
 
-    def killed(lake: Lake, table: Table, rows: DataFrame, *, writer: str, number: int) -> Any:
+    def killed(lake: Lake, table: Table, write: Write, *, writer: str, number: int) -> Any:
         if table == QUARANTINE:
             raise RuntimeError("killed")
-        return append_rows(lake, table, rows, writer=writer, number=number)
+        return append(lake, table, write, writer=writer, number=number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(clean, "append_rows", killed)
+        patched.setattr(messages, "append", killed)
         with pytest.raises(Exception, match="killed"):
-            clean_new(spark, lake, settings, keys)
+            take_in_messages(spark, lake, settings, keys)
     assert not lake.exists(QUARANTINE)
-    assert clean_new(spark, lake, settings, keys) == 2
+    assert take_in_messages(spark, lake, settings, keys) == (5, 2, 3)
     lane.publish(topic, b'{"id": 3}')
-    assert clean_new(spark, lake, settings, keys) == 1
+    assert take_in_messages(spark, lake, settings, keys) == (1, 1, 0)
+    assert [row["offset"] for row in rows(lake, RAW_MESSAGES)] == list(range(6))
 
     assert [row["offset"] for row in rows(lake, CLEAN_MESSAGES)] == [0, 4, 5]
     poison = rows(lake, QUARANTINE)
@@ -154,11 +152,3 @@ def test_poison_is_apart_with_its_reason_and_a_kill_in_between_changes_nothing(
     assert "it is no JSON" in cut
     assert "it is no" in no_text
     assert not [cell for cell in cells(lake) if b"secret" in cell]
-
-
-def _take_in_raw(spark: SparkSession, lake: Lake, settings: PipelineSettings, keys: LakeKeys) -> None:
-    def take(messages: DataFrame, number: int) -> None:
-        made = raw_rows(messages, settings.bodies, keys)
-        append_rows(lake, RAW_MESSAGES, made, writer="messages", number=number)
-
-    take_in(spark, lake, settings, "messages", take)

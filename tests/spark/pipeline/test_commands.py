@@ -57,6 +57,8 @@ def test_from_a_run_to_tables_a_question_and_a_proof(typed: Typed, lane: SyncLan
     assert (proof["holds"], proof["problems"]) == (True, [])
     (row,) = proof["balance"]
     assert (row["published"], row["acked"], row["in_flight"]) == (40, 30, 10)
+    # All of them were created within the last hour.
+    assert typed.json("reconcile", "--until", "1h") == {"holds": True, "balance": [], "problems": []}
 
 
 def test_a_loss_is_named_and_ends_with_its_code(typed: Typed, lane: SyncLane, topic: str, spark: SparkSession) -> None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sealane.pipeline.facts.deliveries import facts_of, gathered, joined
+from sealane.pipeline.facts.delivery_runs import DELIVERY_RUNS, put_together, told_by
 from sealane.pipeline.facts.events import events_of, runs_of
 from sealane.pipeline.facts.views import dead_letters, traffic
+from sealane.pipeline.steps.history_files import history_runs
 from tests.spark.pipeline.told import START, Told, messages
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def test_traffic_is_counted_by_the_minute_with_its_depth(spark: SparkSession) ->
     told.tell("acked", (0, 4), lease=1)
     told.tell("dead-lettered", (4, 5), time=START + timedelta(seconds=90))
     found = facts_of(gathered(events_of(runs_of(told.frame(spark)))).where("outcome IS NOT NULL"), messages(spark, 10))
-    rows = traffic(messages(spark, 10), found).orderBy("minute").collect()
+    rows = traffic(messages(spark, 10), found).where("subscription IS NOT NULL").orderBy("minute").collect()
     assert [(row.published, row.settled, row.errors, row.depth) for row in rows] == [(10, 4, 0, 6), (0, 1, 1, 5)]
     assert (rows[0].bytes, rows[0].latency_p50_ms, rows[1].latency_p99_ms) == (45, 1000.0, 90_000.0)
     (dead,) = dead_letters(found).collect()
@@ -97,6 +99,24 @@ def test_in_any_number_of_steps_the_facts_are_those_of_an_oracle(spark: SparkSes
             found[row.subscription, row.offset] = (row.outcome, row.grants, row.consumer)
         under_way = merged.where("outcome IS NULL")
     assert found == expected
+
+
+def test_by_runs_of_offsets_deliveries_are_the_same(spark: SparkSession) -> None:
+    told, _ = _random_history(random.Random(7))
+    told.tell("granted", (100, 110), (120, 130), lease=1, consumer="anna")
+    told.tell("failed", (105, 108), lease=1, cause="nack", reason="no such customer")
+    told.tell("released", (121, 122), lease=1)
+    told.tell("acked", (100, 106), (120, 121), lease=1)
+    told.tell("acked", (104, 109), lease=2)
+    history = told.frame(spark)
+    names = [name for name in DELIVERY_RUNS.names if name not in ("first", "stop")]
+    one_by_one = gathered(events_of(runs_of(history))).select("offset", *names).toArrow().to_pylist()
+    by_runs = [
+        {"offset": offset} | {name: row[name] for name in names}
+        for row in put_together(told_by(history_runs(history.toArrow()))).to_pylist()
+        for offset in range(row["first"], row["stop"])
+    ]
+    assert sorted(by_runs, key=repr) == sorted(one_by_one, key=repr)
 
 
 def _random_history(choose: random.Random) -> tuple[Told, dict[tuple[str, int], tuple[Any, ...]]]:

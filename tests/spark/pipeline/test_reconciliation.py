@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sealane.pipeline.facts.events import runs_of
-from sealane.pipeline.facts.reconciliation import reconcile
+from sealane.pipeline.facts.reconciliation import Reconciliation, reconcile
 from sealane.spark.source.spark_types import history_columns, message_columns
-from tests.spark.pipeline.told import Told, framed, message_rows
+from tests.spark.pipeline.told import START, Told, framed, message_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,12 +94,51 @@ def passed_over(event: str) -> Told:
     return told
 
 
+def with_a_filter() -> Told:
+    """It has behind it what it never had to settle, and what it says of its filter is not its last word."""
+    told = Told()
+    told.tell("subscribed", (0, 0), mode="shared", filter="key = 'x'")
+    told.tell("granted", (3, 4), lease=1, consumer="anna")
+    told.tell("acked", (3, 4), lease=1)
+    told.tell("standing", (0, 50))
+    return told
+
+
+def set_back() -> Told:
+    told = told_of(50)
+    told.tell("sought", (0, 20))
+    told.tell("granted", (20, 50), lease=70, consumer="anna")
+    told.tell("acked", (20, 50), lease=70)
+    told.tell("acked", (44, 45), lease=70)
+    return told
+
+
+def made_again_at_the_end() -> Told:
+    told = Told()
+    told.tell("subscribed", (0, 0))
+    told.tell("granted", (0, 10), lease=1, consumer="anna")
+    told.tell("acked", (0, 10), lease=1)
+    told.tell("unsubscribed")
+    told.tell("subscribed", (0, 40))
+    told.tell("granted", (40, 50), lease=1, consumer="anna")
+    told.tell("acked", (40, 50), lease=1)
+    told.tell("standing", (0, 50))
+    return told
+
+
 def give_an_id_twice(rows: list[Row]) -> None:
     rows[7]["id"] = rows[3]["id"]
 
 
 def lose_one(rows: list[Row]) -> None:
     del rows[12]
+
+
+def lose(*offsets: int) -> Callable[[list[Row]], None]:
+    def spoil(rows: list[Row]) -> None:
+        rows[:] = [row for row in rows if row["offset"] not in offsets]
+
+    return spoil
 
 
 CASES = {
@@ -112,9 +152,22 @@ CASES = {
         told_of(50), 50, [("duplicated", 3, None), ("duplicated", 7, None)], spoil=give_an_id_twice
     ),
     "a hole in the log": Case(told_of(50), 50, [("missing", 12, None)], spoil=lose_one),
+    "holes in the log, wherever they are": Case(
+        told_of(200),
+        200,
+        [("missing", offset, None) for offset in (1, 63, 64, 65, 100, 127, 128, 198)],
+        spoil=lose(1, 63, 64, 65, 100, 127, 128, 198),
+    ),
+    "lost from the log before it was settled": Case(
+        never_settled(), 50, [("missing", 25, None)], {"acked": 49, "missing": 1}, spoil=lose(25)
+    ),
     "first handed out after a later one": Case(
         handed_out((0, 4), (5, 10), (4, 5)), 10, [("out of order", 4, "billing")]
     ),
+    "history is ahead of the messages": Case(told_of(60), 50, [], {"published": 50, "acked": 50, "in_flight": 0}),
+    "a filter passes over some": Case(with_a_filter(), 50, [], {"acked": 1, "passed_over": 49}),
+    "set back, and one of those settled twice": Case(set_back(), 50, [("duplicated", 44, "billing")], {"acked": 50}),
+    "made again at the end": Case(made_again_at_the_end(), 50, [], {"acked": 20, "passed_over": 30}),
     "handed out again": Case(handed_out_again(), 10),
     "addressed to another subscription": Case(for_another(), 52, [], {"acked": 50, "passed_over": 2}),
     "passed over by an expiry": Case(passed_over("advanced"), 50, [], {"passed_over": 30, "in_flight": 20}),
@@ -145,6 +198,7 @@ def found(spark: SparkSession) -> Iterator[Found]:
     for row in proof.problems.collect():
         problems[row.topic].append(row)
     balance = {row.topic: row.asDict() for row in proof.balance.where("subscription = 'billing'").collect()}
+    proof.release()
     yield Found(problems, balance)
     messages.unpersist()
     history.unpersist()
@@ -168,3 +222,42 @@ def test_the_balance_says_what_became_of_all(found: Found, name: str) -> None:
 def test_a_problem_has_the_messages_id(found: Found) -> None:
     (row,) = found.problems["never settled, and the subscription is past it"]
     assert bytes(row.id) == row.offset.to_bytes(16, "big")
+
+
+def test_a_window_names_what_is_in_it_and_two_that_meet_name_all(spark: SparkSession) -> None:
+    rows = message_rows(100)
+    for row in rows:
+        row["created"] = START + timedelta(seconds=row["offset"])
+    rows[71]["id"] = rows[11]["id"]
+    lose(20, 60)(rows)
+    told = told_of(100)
+    for row in told.rows:
+        if row["event"] == "acked" and row["runs"][0]["first"] in (30, 80):
+            row["runs"][0]["first"] += 1
+    told.tell("acked", (33, 34), (83, 84), lease=999)
+    messages = framed(spark, rows, message_columns()).persist()
+    runs = runs_of(framed(spark, told.rows, history_columns())).persist()
+    # The message after the hole at 60 is the first one of the later window, so that the hole is in that one.
+    middle = START + timedelta(seconds=60)
+    earlier, later = reconcile(messages, runs, until=middle), reconcile(messages, runs, since=middle)
+    assert _named(earlier) == [
+        ("duplicated", 11, None),
+        ("duplicated", 33, "billing"),
+        ("missing", 20, None),
+        ("missing", 30, "billing"),
+    ]
+    assert _named(later) == [
+        ("duplicated", 71, None),
+        ("duplicated", 83, "billing"),
+        ("missing", 60, None),
+        ("missing", 80, "billing"),
+    ]
+    (of_earlier,), (of_later,) = earlier.balance.collect(), later.balance.collect()
+    assert (of_earlier.published, of_earlier.acked, of_earlier.missing) == (60, 59, 1)
+    assert (of_later.published, of_later.acked, of_later.missing) == (39, 38, 1)
+    for each in (earlier, later, messages, runs):
+        each.release() if isinstance(each, Reconciliation) else each.unpersist()
+
+
+def _named(found: Reconciliation) -> list[Named]:
+    return sorted((row.problem, row.offset, row.subscription) for row in found.problems.collect())

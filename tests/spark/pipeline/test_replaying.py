@@ -65,6 +65,13 @@ def test_from_the_lake_to_a_topic_once_and_in_order(
         notes.unlink()
     assert replay(spark, lake, lane, order, keys).published == 0
 
+    # What comes into the lake after the job has begun is another job's.
+    lane.publish(topic, b"050", headers={"parity": "even"})
+    run_cycle(spark, settings)
+    grown = replay(spark, lake, lane, order, keys)
+    assert (grown.messages, grown.published, grown.before) == (50, 0, 50)
+    assert replay(spark, lake, lane, replace(order, name="all of them"), keys, dry_run=True).messages == 51
+
     waits: list[float] = []
     odd = replace(order, target=f"{topic}-odd", where="headers['parity'] = 'odd'", rate=1_000_000.0)
     assert replay(spark, lake, lane, odd, keys, wait=waits.append).published == 25
@@ -79,7 +86,7 @@ def test_what_was_left_out_cannot_be_replayed(
 ) -> None:
     settings = PipelineSettings(lake=tmp_path / "lake", topics=topic, url=node.url)
     lake, keys = Lake(settings.lake), keys_path(settings)
-    with pytest.raises(InvalidArgument, match="no messages yet"):
+    with pytest.raises(InvalidArgument, match="no tables yet"):
         replay(spark, lake, lane, Order(f"default/{topic}", "b"), keys)
     lane.publish(topic, b"a")
     run_cycle(spark, settings)

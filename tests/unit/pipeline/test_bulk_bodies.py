@@ -15,7 +15,7 @@ from sealane.errors import InvalidArgument, KeyUnavailable
 from sealane.message.schema import HEADERS_TYPE
 from sealane.pipeline.bulk.forgetting import forget
 from sealane.pipeline.bulk.resealing import drop_unneeded, reseal
-from sealane.pipeline.clean.rows import CLEAN_ROWS, CleanRows, RawRows
+from sealane.pipeline.clean.rows import CLEAN_ROWS, MessageRows
 from sealane.pipeline.lake.appending import append
 from sealane.pipeline.lake.tables import CLEAN_MESSAGES, RAW_MESSAGES, Lake, Table
 from sealane.pipeline.secrets.lake_keys import LakeKeys
@@ -73,8 +73,8 @@ MESSAGES: dict[str, list[Any]] = {
 def filled(lake: Lake, keys: LakeKeys) -> Lake:
     for number, domain in enumerate(DOMAINS):
         rows = batch(domain, **MESSAGES)
-        _append(lake, RAW_MESSAGES, next(RawRows(keys, "sealed")([rows])), domain, number)
-        _append(lake, CLEAN_MESSAGES, next(CleanRows(keys, "sealed", {})([rows])), domain, number)
+        _append(lake, RAW_MESSAGES, MessageRows(keys, "sealed", {}).made_of(rows).raw, domain, number)
+        _append(lake, CLEAN_MESSAGES, MessageRows(keys, "sealed", {}).made_of(rows).clean, domain, number)
     return lake
 
 
@@ -204,13 +204,13 @@ def test_what_cannot_be_asked_is_told(filled: Lake, keys: LakeKeys) -> None:
 
 
 def test_bodies_are_left_out_or_plain_where_that_was_asked_for(keys: LakeKeys) -> None:
-    left_out = next(CleanRows(keys, "left-out", {})([batch("shop", **MESSAGES)]))
+    left_out = MessageRows(keys, "left-out", {}).made_of(batch("shop", **MESSAGES)).clean
     assert left_out["body"].null_count == left_out["sealed_by"].null_count == len(left_out)
     assert left_out["body_format"].to_pylist() == ["json", "json", "text", "text", "sealed-end-to-end"]
-    plain = next(CleanRows(keys, "plain", {})([batch("shop", **MESSAGES)]))
+    plain = MessageRows(keys, "plain", {}).made_of(batch("shop", **MESSAGES)).clean
     assert json.loads(plain["body"][0].as_py()) == {"phone": keys.hash_number("shop", ANNA)}
     assert plain["sealed_by"].null_count == len(plain)
     assert plain["headers"].type == HEADERS_TYPE
-    raw = next(RawRows(keys, "plain")([batch("shop", **MESSAGES)]))
+    raw = MessageRows(keys, "plain", {}).made_of(batch("shop", **MESSAGES)).raw
     assert raw["payload"].to_pylist() == MESSAGES["payload"]
     assert raw["key"][2].as_py() == keys.hash_number("shop", ANNA).encode()

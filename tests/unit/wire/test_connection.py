@@ -64,7 +64,7 @@ EXAMPLES: dict[type, Any] = {
     wire.DescribeTopic: wire.DescribeTopic(1, "orders"),
     wire.Unsubscribe: wire.Unsubscribe(1, "orders", "workers"),
     wire.Seek: wire.Seek(1, "orders", "workers", "latest"),
-    wire.Redrive: wire.Redrive(1, "orders", "workers", "x = 1", True, 5.0, 10),
+    wire.Redrive: wire.Redrive(1, "orders", "workers", "x = 1", True, 5.0, 10, {0: [3, 5, 7, 9]}),
     wire.Advance: wire.Advance(1, "orders", "spark", {0: 5, 1: 9}),
     wire.DeclareExchange: wire.DeclareExchange(1, "events", "topic"),
     wire.Bind: wire.Bind(1, "events", "orders", "#"),

@@ -69,6 +69,7 @@ from sealane.wire.messages import (
     Unbind,
     Unsubscribe,
 )
+from sealane.wire.runs import to_runs
 
 T = TypeVar("T")
 
@@ -286,7 +287,8 @@ class RemoteBroker:
         wish: RedriveWish,
         progress: Callable[[int], None] | None = None,
     ) -> RedriveReport:
-        request = Redrive(0, topic, subscription, wish.matching, wish.dry_run, wish.rate, wish.messages_max)
+        only = None if wish.offsets is None else {place: to_runs(some) for place, some in wish.offsets.items()}
+        request = Redrive(0, topic, subscription, wish.matching, wish.dry_run, wish.rate, wish.messages_max, only)
         told = None if progress is None else lambda done, total: progress(done)
         reply, _ = await self._ask(request, again=wish.dry_run, progress=told)
         was_dry, messages, reasons = _decoded(reply, tuple[bool, int, dict[str, int]])

@@ -23,6 +23,7 @@ from sealane.node.redrive import RedriveWish
 from sealane.node.session import Session
 from sealane.routing.exchanges import ExchangeKind
 from sealane.wire import messages as wire
+from sealane.wire.runs import from_runs
 
 TRANSACTION_BATCHES_MAX = 1_000
 """Batches of one transaction: each is checked while others wait."""
@@ -223,7 +224,8 @@ async def _seek(asker: Asker, request: wire.Seek, body: memoryview) -> Outcome:
 async def _redrive(asker: Asker, request: wire.Redrive, body: memoryview) -> Outcome:
     if request.rate is not None and not 0 < request.rate < math.inf:
         raise InvalidArgument("rate", f"{request.rate} is not a number of messages a second above 0")
-    wish = RedriveWish(request.filter, request.dry_run, request.rate, request.messages_max)
+    only = None if request.offsets is None else {place: from_runs(runs) for place, runs in request.offsets.items()}
+    wish = RedriveWish(request.filter, request.dry_run, request.rate, request.messages_max, only)
     told = partial(asker.progress, request.call)
     report = await asker.session.redrive(request.topic, request.subscription, wish, told)
     return _answer(request, [report.dry_run, report.messages, dict(report.reasons)])

@@ -11,6 +11,7 @@ from sealane.node.administration.authority import COMMANDS_OF_AUTHORITY
 from sealane.node.administration.credentials import COMMANDS_OF_CREDENTIALS
 from sealane.node.administration.directory import COMMANDS_OF_DIRECTORY
 from sealane.node.administration.grants import COMMANDS_OF_GRANTS
+from sealane.node.administration.notes import COMMANDS_OF_NOTES
 from sealane.node.administration.quotas import COMMANDS_OF_QUOTAS
 from sealane.node.administration.schemas import COMMANDS_OF_SCHEMAS
 from sealane.node.administration.sealing import COMMANDS_OF_SEALING
@@ -19,6 +20,7 @@ from sealane.node.administration.webhooks import COMMANDS_OF_WEBHOOKS
 
 COMMANDS: Commands = {
     **COMMANDS_OF_AUDIT,
+    **COMMANDS_OF_NOTES,
     **COMMANDS_OF_GRANTS,
     **COMMANDS_OF_AUTHORITY,
     **COMMANDS_OF_CREDENTIALS,

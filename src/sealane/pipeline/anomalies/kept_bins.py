@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sealane.pipeline.anomalies.binning import COLUMNS, binned, with_depth
+from sealane.pipeline.anomalies.binning import COLUMNS, binned, left_before, with_depth
 from sealane.pipeline.anomalies.measures import BINS_A_DAY
 from sealane.pipeline.asking import read
-from sealane.pipeline.lake.tables import DELIVERIES, RAW_MESSAGES, Lake
+from sealane.pipeline.facts.beginnings import beginnings
+from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake
 from sealane.whole_files import PUBLIC, replace_file
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # It ships no types.
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _TEXT = ("domain", "topic", "subscription")
 _SCHEMA = pa.schema(
@@ -36,8 +37,11 @@ def bins_until(spark: SparkSession, lake: Lake, first_day: int, stop: int) -> pa
     today = stop // BINS_A_DAY
     before = pd.concat([_empty(), *(_load(lake, day) for day in kept if first_day <= day < today)])
     begin = kept[-1] + 1 if kept else None
-    rows = _count(spark, lake, begin, stop) if begin is None or begin <= today else _empty()
-    new = with_depth(rows, before)
+    if begin is None or begin <= today:
+        rows, opening = _count(spark, lake, begin, stop, before)
+    else:
+        rows, opening = _empty(), None
+    new = with_depth(rows, before, opening)
     days = new["bin"] // BINS_A_DAY
     for day in range(int(days.min()) if begin is None and len(new) else begin or today, today):
         _keep(lake, day, new[days == day])
@@ -45,14 +49,37 @@ def bins_until(spark: SparkSession, lake: Lake, first_day: int, stop: int) -> pa
     return _table(chosen)
 
 
-def _count(spark: SparkSession, lake: Lake, begin: int | None, stop: int) -> pd.DataFrame:
-    """By Spark, from the tables; their directories say which days a file is of."""
+def _count(
+    spark: SparkSession, lake: Lake, begin: int | None, stop: int, before: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """By Spark, from the tables; their directories say which days a file is of. And what subscriptions had to do when
+    those days began, of which the bins before them say nothing.
+    """
     deliveries = read(spark, lake, DELIVERIES) if lake.exists(DELIVERIES) else None
     messages = read(spark, lake, RAW_MESSAGES)
-    if begin is not None:
-        since = f"date >= date_from_unix_date({begin})"
-        messages, deliveries = messages.where(since), None if deliveries is None else deliveries.where(since)
-    return binned(messages, deliveries).where(f"bin < {stop}").toPandas()
+    base = beginnings(read(spark, lake, RAW_HISTORY)).persist() if lake.exists(RAW_HISTORY) else None
+    try:
+        if begin is None:
+            return binned(messages, deliveries, base).where(f"bin < {stop}").toPandas(), None
+        older, newer = (f"date {sign} date_from_unix_date({begin})" for sign in ("<", ">="))
+        settled = None if deliveries is None else deliveries.where(newer)
+        rows = binned(messages.where(newer), settled, base).where(f"bin < {stop}").toPandas()
+        new = None if base is None else _unknown(base, before)
+        if new is None:
+            return rows, None
+        settled = None if deliveries is None else deliveries.where(older)
+        return rows, left_before(messages.where(older), settled, new).toPandas()
+    finally:
+        if base is not None:
+            base.unpersist()
+
+
+def _unknown(base: DataFrame, before: pd.DataFrame) -> DataFrame | None:
+    """Those subscriptions that none of the bins knows."""
+    seen = {tuple(each) for each in before[["domain", "topic", "subscription"]].drop_duplicates().to_numpy()}
+    rows = base.where("base IS NOT NULL").collect()
+    new = [row for row in rows if (row.domain, row.topic, row.subscription) not in seen]
+    return base.sparkSession.createDataFrame(new, base.schema) if new else None
 
 
 # --- a file for each day ----------------------------------------------------------------------------------------------

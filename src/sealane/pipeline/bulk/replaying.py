@@ -2,12 +2,14 @@
 
 The job goes in portions: so many offsets of one partition, cut where they get long. A portion is one transaction whose
 id says which it is, and once it is done it is noted in the lake. A job that was stopped goes on by being called again
-under the same name; what it had published and not noted, the node knows by the transaction.
+under the same name; what it had published and not noted, the node knows by the transaction. How far the job goes is
+noted when it begins: what comes into the lake after that is not its matter.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sealane.errors import InvalidArgument, SealaneError
+from sealane.errors import SealaneError
 from sealane.message.arrow_compute import pc
 from sealane.pipeline.asking import read
+from sealane.pipeline.bulk.asked import check_lake, check_period, check_rate, check_topic, understood
 from sealane.pipeline.lake.tables import RAW_MESSAGES, Lake
 from sealane.pipeline.secrets.keeping import keys_of
 from sealane.whole_files import sync
@@ -35,6 +38,7 @@ PORTION_BYTES = 4 << 20
 """Where a portion is cut: a transaction travels in one frame, which takes three times as much."""
 _PUBLISHED = ("key", "payload", "headers", "priority")
 """What a message has of the one that it repeats: its id, its time and how long it lives are its own."""
+_ENDS = "ends "
 
 
 class NoPayloads(SealaneError):
@@ -59,8 +63,8 @@ class Order:
     """Under which name it goes on. Without one, that of the rest of the order: the same order is the same job."""
 
     def __post_init__(self) -> None:
-        if self.rate is not None and self.rate <= 0:
-            raise InvalidArgument("rate", f"is {self.rate:g}, more than 0")
+        check_rate(self.rate)
+        check_period(self.since, self.until)
 
     @property
     def job(self) -> str:
@@ -92,21 +96,29 @@ def replay(
 
     Raises `NoPayloads`, and `KeyUnavailable` if bodies are sealed by a key that is not there.
     """
-    messages = _chosen(spark, lake, order)
-    portions = _portions(messages)
-    total = sum(portion.messages for portion in portions)
-    if sum(portion.without for portion in portions):
-        raise NoPayloads(
-            f"the lake has messages of {order.topic} without their payloads, as they were taken in with --bodies "
-            "left-out; what the node still has can be taken in again, by a run with --bodies sealed into another lake"
-        )
-    if dry_run:
-        return Replayed(total, 0, 0)
     notes = _Notes(lake.root / "_jobs" / f"replay-{order.job}")
+    with understood(order.where):
+        messages = _within(_chosen(spark, lake, order), notes.ends)
+        portions = _portions(messages)
+    total = sum(portion.messages for portion in portions)
+    missing = sum(portion.without for portion in portions if _place(portion) not in notes)
+    if missing:
+        raise NoPayloads(
+            f"the lake has {missing:,} messages of {order.topic} without their payloads: they were forgotten, and "
+            "--where 'payload IS NOT NULL' leaves them out, or taken in with --bodies left-out; what the node still "
+            "has can be taken in again, by a run with --bodies sealed into another lake"
+        )
+    if any(portion.sealed for portion in portions):
+        keys_of(lake, keys)  # Whether they are there is known before anything is begun.
+    if dry_run:
+        return Replayed(total, 0, sum(portion.messages for portion in portions if _place(portion) in notes))
+    if portions and notes.ends is None:
+        notes.begin({portion.partition: portion.last + 1 for portion in portions})
+        messages = _within(messages, notes.ends)
     pace = _Pace(order.rate, wait)
     published = before = 0
     for portion in portions:
-        place = f"{portion.partition}/{portion.portion}"
+        place = _place(portion)
         if place in notes:
             before += portion.messages
         else:
@@ -121,8 +133,8 @@ def replay(
 def _chosen(spark: SparkSession, lake: Lake, order: Order) -> DataFrame:
     from pyspark.sql import functions as f
 
-    if not lake.exists(RAW_MESSAGES):
-        raise InvalidArgument("lake", f"{lake.root} has no messages yet: `sealane pipeline run --once` takes them in")
+    check_lake(lake)
+    check_topic(lake, RAW_MESSAGES, order.topic)
     domain, _, topic = order.topic.partition("/")
     messages = read(spark, lake, RAW_MESSAGES).where((f.col("domain") == domain) & (f.col("topic") == topic))
     if order.since is not None:
@@ -132,13 +144,29 @@ def _chosen(spark: SparkSession, lake: Lake, order: Order) -> DataFrame:
     return messages if order.where is None else messages.where(order.where)
 
 
+def _within(messages: DataFrame, ends: dict[int, int] | None) -> DataFrame:
+    """Those that the job is about, if it has begun before."""
+    if ends is None:
+        return messages
+    return messages.where(" OR ".join(f"(partition = {each} AND offset < {end})" for each, end in ends.items()))
+
+
+def _place(portion: Row) -> str:
+    return f"{portion.partition}/{portion.portion}"
+
+
 def _portions(messages: DataFrame) -> list[Row]:
     """Which portions there are, in their order, each with how many messages it has, and how many without a payload."""
     from pyspark.sql import functions as f
 
     return (
         messages.groupBy("partition", f.expr(f"offset DIV {PORTION_OFFSETS}").alias("portion"))
-        .agg(f.count("*").alias("messages"), f.count_if(f.col("payload").isNull()).alias("without"))
+        .agg(
+            f.count("*").alias("messages"),
+            f.count_if(f.col("payload").isNull()).alias("without"),
+            f.count("sealed_by").alias("sealed"),
+            f.max("offset").alias("last"),
+        )
         .orderBy("partition", "portion")
         .collect()
     )
@@ -193,21 +221,35 @@ def _cut(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 class _Notes:
-    """Which portions are done, a line each."""
+    """How far the job goes, in the first line, and which portions are done, a line each."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._done = set(path.read_text().split("\n")) if path.exists() else set()
+        lines = path.read_text().splitlines() if path.exists() else []
+        told = [line.removeprefix(_ENDS) for line in lines if line.startswith(_ENDS)]
+        self.ends: dict[int, int] | None = None
+        """The offset before which it ends, by partition; None: it was never begun."""
+        if told:
+            self.ends = {int(partition): end for partition, end in json.loads(told[0]).items()}
+        self._done = set(lines)
 
     def __contains__(self, place: str) -> bool:
         return place in self._done
 
+    def begin(self, ends: dict[int, int]) -> None:
+        """The portions come in order, so that a partition's last one has its end."""
+        self._write(f"{_ENDS}{json.dumps(ends)}")
+        self.ends = ends
+
     def add(self, place: str) -> None:
+        self._write(place)
+        self._done.add(place)
+
+    def _write(self, line: str) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a") as file:
-            file.write(f"{place}\n")
+            file.write(f"{line}\n")
         sync(self._path)
-        self._done.add(place)
 
 
 class _Pace:

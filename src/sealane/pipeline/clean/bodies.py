@@ -28,6 +28,15 @@ class CleanBody(NamedTuple):
     """Why it cannot be cleaned: then there is nothing else."""
 
 
+class Told(NamedTuple):
+    """What can be said of a payload before anything in it is changed."""
+
+    format: BodyFormat | None = None
+    reason: str | None = None
+    document: Any = None
+    """Of JSON, what was read."""
+
+
 def clean_body(payload: bytes, numbers: Numbers, schema: TopicSchema | None, *, is_sealed: bool = False) -> CleanBody:
     """What becomes of a payload; `is_sealed`: end to end, for others than this job.
 
@@ -35,24 +44,43 @@ def clean_body(payload: bytes, numbers: Numbers, schema: TopicSchema | None, *, 
     that is there twice the last. Text and all else stay as they are. The reason says nothing of the payload but where
     in it something is wrong.
     """
+    told = tell(payload, schema, is_sealed=is_sealed)
+    match told.format:
+        case None:
+            return CleanBody(reason=told.reason)
+        case "json":
+            return CleanBody("json", _encode(numbers.in_document(told.document)))
+        case "text":
+            return CleanBody("text", numbers.in_bytes(payload))
+        case _:
+            return CleanBody(told.format, payload)
+
+
+def tell(payload: bytes, schema: TopicSchema | None, *, is_sealed: bool = False) -> Told:
+    """What a payload is, or why it cannot be cleaned: all there is to know where its body is left out."""
     if is_sealed:
-        return CleanBody("sealed-end-to-end", payload)
+        return Told("sealed-end-to-end")
     if schema is not None:
         problem = schema.problem(payload)
         if problem is not None:
-            return CleanBody(reason=_without_numbers(problem))
+            return Told(reason=_without_numbers(problem))
         if schema.format != "json":
-            return CleanBody("binary", payload)
+            return Told("binary")
     elif not payload.lstrip(b" \t\r\n").startswith((b"{", b"[")):
-        return _text_or_binary(payload, numbers)
+        return Told(_text_or_binary(payload))
     if len(payload) > JSON_DEPTH_MAX and depth(payload) > JSON_DEPTH_MAX:
-        return CleanBody(reason=f"its lists and objects are nested more than {JSON_DEPTH_MAX} deep")
+        return Told(reason=f"its lists and objects are nested more than {JSON_DEPTH_MAX} deep")
     try:
         document = _decode(payload)
     except _UNREADABLE:
         # A schema has read it, so it is a number that is beyond all bounds.
-        return _text_or_binary(payload, numbers) if schema is None else CleanBody(reason="it has a number without end")
-    return CleanBody("json", _encode(numbers.in_document(document)))
+        return Told(_text_or_binary(payload)) if schema is None else Told(reason="it has a number without end")
+    return Told("json", None, document)
+
+
+def written(document: Any) -> bytes:
+    """A document as a body of the format `json`."""
+    return _encode(document)
 
 
 def document_of(body: bytes) -> Any:
@@ -60,12 +88,12 @@ def document_of(body: bytes) -> Any:
     return _decode(body)
 
 
-def _text_or_binary(payload: bytes, numbers: Numbers) -> CleanBody:
+def _text_or_binary(payload: bytes) -> BodyFormat:
     try:
         payload.decode()
     except UnicodeDecodeError:
-        return CleanBody("binary", payload)
-    return CleanBody("text", numbers.in_bytes(payload))
+        return "binary"
+    return "text"
 
 
 def _without_numbers(problem: str) -> str:

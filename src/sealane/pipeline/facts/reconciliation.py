@@ -2,16 +2,20 @@
 
 History speaks of runs of offsets, so the balance is drawn of runs: what a subscription has settled must cover, without
 a gap and without an overlap, all that it says it has behind it. Only where that does not hold are messages looked at
-one by one.
+one by one: those that are suspected are few, and are sent to wherever messages are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Literal
 
+from sealane.pipeline.facts.beginnings import READER, last_filter
 from sealane.pipeline.facts.events import SETTLING
+from sealane.pipeline.facts.stored import PLACE, cells_of, holes_of, places_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,14 +23,19 @@ if TYPE_CHECKING:
 Problem = Literal["missing", "duplicated", "out of order"]
 PROBLEMS: tuple[Problem, ...] = ("missing", "duplicated", "out of order")
 
-PLACE = ("domain", "topic", "partition")
-READER = (*PLACE, "subscription")
 ADDRESSED = "addressed"
 """A message that is for one subscription alone, as those that are redriven."""
+FEW = 1_000_000
+"""Rows that may be sent to every task; more than that are joined by a shuffle of both sides."""
+RUN_NAMED = 100_000
+"""Of one run that breaks the balance, so many messages are named: the balance has the number of all."""
+
 _SETTLING = ", ".join(f"'{name}'" for name in SETTLING)
 _ENDS = (*SETTLING, ADDRESSED)
 _FROM = {"settled": "lowest", "settled_above": "greatest(lowest, passed)", "settled_ahead": "greatest(lowest, behind)"}
 """Settled messages are counted from three places on: the first, what was passed over, and all that is behind it."""
+_BLOCK = 1_024
+"""Runs are compared with offsets block by block: a long journal is not compared with itself as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,67 +44,105 @@ class Reconciliation:
     """A row for each subscription of each partition: `published` = the sum of all that became of them."""
     problems: DataFrame
     """A row for each message that breaks it: `problem`, where it is, its `id`, and a `detail`."""
+    release: Callable[[], None]
+    """Gives back what Spark keeps for both, once they were asked for."""
 
 
-def reconcile(messages: DataFrame, runs: DataFrame) -> Reconciliation:
-    """Of what was taken in: `messages` and `runs` are rows of the raw tables, whole partitions of them."""
+def reconcile(
+    messages: DataFrame, runs: DataFrame, *, since: datetime | None = None, until: datetime | None = None
+) -> Reconciliation:
+    """Of what was taken in: `messages` and `runs` are rows of the raw tables, whole partitions of them.
+
+    A window is, of each partition, all from the first to the last message that was created in it: whatever happened to
+    those since then counts, and of the others nothing does.
+    """
     from pyspark.sql import functions as f
 
-    readers = _readers(runs).persist()
-    settled = _covered(runs, readers)
-    places = messages.groupBy(*PLACE).agg(
-        f.min("offset").alias("first"), f.max("offset").alias("last"), f.countDistinct("offset").alias("messages")
+    kept: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        kept.append(frame.persist())
+        return kept[-1]
+
+    def few(frame: DataFrame) -> DataFrame:
+        return f.broadcast(frame) if keep(frame).count() <= FEW else frame
+
+    cells = keep(cells_of(messages, since, until))
+    places = keep(places_of(cells))
+    readers = keep(_readers(runs))
+    settled = keep(_covered(runs, readers))
+    suspected = reduce(
+        lambda one, other: one.unionByName(other),
+        (
+            _suspected(_gaps(settled, readers), places, "missing", "the subscription is past it, and never settled it"),
+            _suspected(_overlaps(settled), places, "duplicated", "settled more than once"),
+            _suspected(_out_of_order(runs, few), places, "out of order", "first handed out after a later one"),
+        ),
     )
-    places = places.persist()
-    never = _named(_gaps(settled, readers), messages, "missing", "the subscription is past it, and never settled it")
-    twice = _named(_overlaps(settled), messages, "duplicated", "settled more than once")
-    others = (never, twice, _same_ids(messages), _out_of_order(runs, messages))
-    problems = reduce(lambda one, other: one.unionByName(other), others, _lost_in_the_log(messages, places))
-    return Reconciliation(_balance(settled, readers, places), problems)
+    problems = (
+        _named(few(suspected), messages)
+        .unionByName(_lost_in_the_log(holes_of(cells), places))
+        .unionByName(_same_ids(messages, places, few))
+    )
+
+    def release() -> None:
+        for frame in kept:
+            frame.unpersist()
+
+    return Reconciliation(_balance(settled, readers, places), problems, release)
 
 
 # --- what subscriptions say of themselves -----------------------------------------------------------------------------
 
 
 def _readers(runs: DataFrame) -> DataFrame:
-    """Of each subscription: where it began, below which offset it has everything behind it, and what it passed over."""
+    """Of each subscription: where it began, below which offset it has everything behind it, what it passed over, and
+    when it was set back or forward, or began once more.
+    """
     from pyspark.sql import functions as f
 
     word = f.expr("event IN ('subscribed', 'standing')")
+    turn = f.expr("event IN ('subscribed', 'sought')")
     return (
         runs.where("subscription IS NOT NULL")
         .groupBy(*READER)
         .agg(
             f.min_by(f.when(word, f.col("stop")), f.when(word, f.col("entry"))).alias("begin"),
             f.max(f.when(f.expr("event = 'standing'"), f.col("stop"))).alias("floor"),
-            f.max(f.when(f.expr("event IN ('advanced', 'sought')"), f.col("stop"))).alias("passed"),
-            f.max_by("filter", "entry").alias("filter"),
+            f.max(f.when(f.expr("event IN ('advanced', 'sought', 'subscribed')"), f.col("stop"))).alias("passed"),
+            last_filter().alias("filter"),
+            f.collect_list(f.when(turn, f.col("entry"))).alias("turns"),
         )
     )
 
 
 def _covered(runs: DataFrame, readers: DataFrame) -> DataFrame:
-    """Settled runs in the order of their offsets, each with how far those before it reach (`reached`).
+    """Settled runs in the order of their offsets, each with how far those before it reach (`reached`), and how far
+    those of the same turn do: what was set back on purpose is settled again.
 
     What was addressed to one subscription is none of the others' business: for them it is as good as settled.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    columns = (*READER, "event", "first", "stop")
-    addressed = runs.where(f"event = '{ADDRESSED}'").selectExpr(*PLACE, "subscription AS whom", "first", "stop")
+    columns = (*READER, "event", "entry", "first", "stop")
+    addressed = runs.where(f"event = '{ADDRESSED}'").selectExpr(*PLACE, "subscription AS whom", *columns[5:])
     passed_by = (
         addressed.join(f.broadcast(readers.select(*READER)), list(PLACE))
         .where("subscription != whom")
         .withColumn("event", f.lit(ADDRESSED))
     )
     before = Window.partitionBy(*READER).orderBy("first", "stop").rowsBetween(Window.unboundedPreceding, -1)
+    in_turn = Window.partitionBy(*READER, "turn").orderBy("first", "stop").rowsBetween(Window.unboundedPreceding, -1)
     return (
         runs.where(f"event IN ({_SETTLING})")
         .select(*columns)
         .unionByName(passed_by.select(*columns))
-        .join(f.broadcast(readers.select(*READER, "begin")), list(READER))
+        .join(f.broadcast(readers.select(*READER, "begin", "turns")), list(READER))
+        .withColumn("turn", f.expr("size(filter(turns, each -> each < entry))"))
         .withColumn("reached", f.coalesce(f.max("stop").over(before), f.col("begin"), f.col("first")))
+        .withColumn("reached_in_turn", f.coalesce(f.max("stop").over(in_turn), f.col("first")))
+        .drop("begin", "turns", "turn")
     )
 
 
@@ -123,51 +170,14 @@ def _gaps(settled: DataFrame, readers: DataFrame) -> DataFrame:
 
 
 def _overlaps(settled: DataFrame) -> DataFrame:
-    return settled.where("first < reached").selectExpr(*READER, "first", "least(stop, reached) AS stop")
+    found = settled.where("first < reached_in_turn")
+    return found.selectExpr(*READER, "first", "least(stop, reached_in_turn) AS stop")
 
 
-def _named(runs: DataFrame, messages: DataFrame, problem: Problem, detail: str) -> DataFrame:
-    """The messages of runs, one row each; there are few of them, or something is very wrong."""
-    from pyspark.sql import functions as f
-
-    offsets = runs.selectExpr(*READER, "explode(sequence(first, stop - 1)) AS offset").distinct()
-    known = messages.select(*PLACE, "offset", "id").join(
-        f.broadcast(offsets.select(*PLACE, "offset").distinct()), [*PLACE, "offset"], "left_semi"
-    )
-    return _problems(offsets.join(known, [*PLACE, "offset"], "left"), problem, f.lit(detail))
-
-
-def _lost_in_the_log(messages: DataFrame, places: DataFrame) -> DataFrame:
-    """Offsets are dense: one that is not there between two that are is a message that is gone."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
-    broken = places.where("messages != last - first + 1").select(*PLACE)
-    order = Window.partitionBy(*PLACE).orderBy("offset")
-    holes = (
-        messages.join(f.broadcast(broken), list(PLACE), "left_semi")
-        .select(*PLACE, "offset")
-        .distinct()
-        .withColumn("before", f.lag("offset").over(order))
-        .where("offset > before + 1")
-        .selectExpr(*PLACE, "explode(sequence(before + 1, offset - 1)) AS offset")
-        .withColumns({"subscription": f.lit(None).cast("string"), "id": f.lit(None).cast("binary")})
-    )
-    return _problems(holes, "missing", f.lit("not in the log between its neighbours"))
-
-
-def _same_ids(messages: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    twice = messages.groupBy("domain", "topic", "id").count().where("count > 1").drop("count")
-    found = messages.select(*PLACE, "offset", "id").join(f.broadcast(twice), ["domain", "topic", "id"], "left_semi")
-    return _problems(
-        found.withColumn("subscription", f.lit(None).cast("string")), "duplicated", f.lit("another message has this id")
-    )
-
-
-def _out_of_order(runs: DataFrame, messages: DataFrame) -> DataFrame:
-    """First grants of a partition go up, unless a message is more or less urgent than others, or was to wait."""
+def _out_of_order(runs: DataFrame, few: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """First grants of a partition go up. Of those that do not, each message is a run of its own here; it may be more or
+    less urgent than others, or was to wait.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -175,31 +185,96 @@ def _out_of_order(runs: DataFrame, messages: DataFrame) -> DataFrame:
     before = Window.partitionBy(*READER).orderBy("entry", "first").rowsBetween(Window.unboundedPreceding, -1)
     reached = granted.withColumn("reached", f.max("stop").over(before)).where("first < reached")
     offsets = [*READER, "offset"]
-    suspects = reached.selectExpr(*READER, "entry", "explode(sequence(first, least(stop, reached) - 1)) AS offset")
-    earlier = suspects.groupBy(*offsets).agg(f.min("entry").alias("entry"))
+    again = reached.selectExpr(*READER, "entry", "explode(sequence(first, least(stop, reached) - 1)) AS offset")
     # Who was granted before is granted again here, which is no first grant.
-    again = (
-        granted.alias("g")
-        .join(f.broadcast(earlier).alias("s"), list(READER))
+    suspects = few(again.groupBy(*offsets).agg(f.min("entry").alias("entry")))
+    blocks = granted.selectExpr("*", f"explode(sequence(first DIV {_BLOCK}, (stop - 1) DIV {_BLOCK})) AS block")
+    known = (
+        blocks.alias("g")
+        .join(suspects.withColumn("block", f.expr(f"offset DIV {_BLOCK}")).alias("s"), [*READER, "block"])
         .where("s.offset >= g.first AND s.offset < g.stop AND g.entry < s.entry")
         .select(*offsets)
         .distinct()
     )
-    plain = messages.where("priority = 5 AND deliver_at IS NULL").select(*PLACE, "offset", "id")
-    late = earlier.join(again, offsets, "left_anti").join(plain, [*PLACE, "offset"])
-    return _problems(late, "out of order", f.lit("first handed out after a later one"))
+    late = suspects.join(known, offsets, "left_anti")
+    return late.selectExpr(*READER, "offset AS first", "offset + 1 AS stop")
 
 
-def _problems(rows: DataFrame, problem: Problem, detail: Column) -> DataFrame:
+def _suspected(runs: DataFrame, places: DataFrame, problem: Problem, detail: str) -> DataFrame:
+    """The offsets of runs, as far as they are in the window."""
     from pyspark.sql import functions as f
 
-    return rows.select(
-        f.lit(problem).alias("problem"),
+    window = places.selectExpr(*PLACE, "first AS window_first", "stop AS window_stop")
+    return (
+        runs.join(f.broadcast(window), list(PLACE))
+        .selectExpr(*READER, "greatest(first, window_first) AS first", "least(stop, window_stop) AS stop")
+        .where("stop > first")
+        .selectExpr(*READER, f"explode(sequence(first, least(stop, first + {RUN_NAMED}) - 1)) AS offset")
+        .distinct()
+        .withColumns({"problem": f.lit(problem), "detail": f.lit(detail)})
+    )
+
+
+def _named(suspected: DataFrame, messages: DataFrame) -> DataFrame:
+    """The suspected messages, with their ids. One that is not stored is not here: it is a hole in the log."""
+    plain = "priority = 5 AND deliver_at IS NULL AS plain"
+    known = messages.selectExpr(*PLACE, "offset", "id", plain).join(suspected, [*PLACE, "offset"])
+    return _problems(known.where("plain OR problem != 'out of order'"))
+
+
+def _lost_in_the_log(holes: DataFrame, places: DataFrame) -> DataFrame:
+    """Offsets are dense: one that is not there between two that are is a message that is gone. It is part of a window
+    if the next message is.
+    """
+    from pyspark.sql import functions as f
+
+    window = places.selectExpr(*PLACE, "first AS window_first", "stop AS window_stop")
+    gone = (
+        holes.join(f.broadcast(window), list(PLACE))
+        .where("stop >= window_first AND stop < window_stop")
+        .selectExpr(*PLACE, f"explode(sequence(first, least(stop, first + {RUN_NAMED}) - 1)) AS offset")
+    )
+    detail = f.lit("not in the log between its neighbours")
+    return _problems(
+        gone.withColumns({"problem": f.lit("missing"), "detail": detail, **_no_reader(), "id": f.lit(None)})
+    )
+
+
+def _same_ids(messages: DataFrame, places: DataFrame, few: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """Ids are compared by a hash first: eight bytes of each message are shuffled, and whole ids of almost none."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    hashed = messages.select(*PLACE, "offset", "id", f.xxhash64("domain", "topic", "id").alias("hash"))
+    # Almost all are different: to count them before they are shuffled would only take time.
+    shuffled = hashed.select("hash").repartition("hash")
+    twice = few(shuffled.groupBy("hash").count().where("count > 1").select("hash"))
+    same = Window.partitionBy("domain", "topic", "id")
+    found = (
+        hashed.join(twice, "hash", "left_semi")
+        .withColumn("messages", f.count("*").over(same))
+        .where("messages > 1")
+        .join(f.broadcast(places), list(PLACE))
+        .where("offset >= first AND offset < stop")
+    )
+    detail = f.lit("another message has this id")
+    return _problems(found.withColumns({"problem": f.lit("duplicated"), "detail": detail, **_no_reader()}))
+
+
+def _no_reader() -> dict[str, Column]:
+    from pyspark.sql import functions as f
+
+    return {"subscription": f.lit(None)}
+
+
+def _problems(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr(
+        "problem",
         *PLACE,
-        f.col("offset").cast("bigint").alias("offset"),
-        f.col("id").cast("binary").alias("id"),
-        f.col("subscription").cast("string").alias("subscription"),
-        detail.alias("detail"),
+        "CAST(offset AS BIGINT) AS offset",
+        "CAST(id AS BINARY) AS id",
+        "CAST(subscription AS STRING) AS subscription",
+        "detail",
     )
 
 
@@ -214,18 +289,23 @@ def _balance(settled: DataFrame, readers: DataFrame, places: DataFrame) -> DataF
 
     known = readers.join(places, list(PLACE)).selectExpr(
         *READER,
-        "greatest(begin, first) AS first",
-        "last + 1 AS stop",
+        "least(greatest(begin, first), stop) AS first",
+        "stop",
         # A filter passes over what it leaves out.
-        "coalesce(greatest(passed, IF(filter IS NULL, NULL, floor)), 0) AS passed",
-        "coalesce(floor, 0) AS floor",
+        "least(coalesce(greatest(passed, IF(filter IS NULL, NULL, floor)), 0), stop) AS passed",
+        "least(coalesce(floor, 0), stop) AS floor",
     )
-    # What was settled twice counts once.
-    bounds = known.selectExpr(*READER, "first AS lowest", "passed", "greatest(floor, passed) AS behind")
+    # What was settled twice counts once. History comes in after messages, and may tell of some that are not here yet.
+    bounds = known.selectExpr(
+        *READER, "first AS lowest", "stop AS highest", "passed", "greatest(floor, passed) AS behind"
+    )
     once = settled.join(f.broadcast(bounds), list(READER)).selectExpr(
         *READER,
         "event",
-        *(f"greatest(stop - greatest(first, reached, {low}), 0) AS {name}" for name, low in _FROM.items()),
+        *(
+            f"greatest(least(stop, highest) - greatest(first, reached, {low}), 0) AS {name}"
+            for name, low in _FROM.items()
+        ),
     )
     sums = [f.sum(f.when(f.expr(f"event = '{name}'"), f.col("settled"))).alias(name) for name in _ENDS]
     counted = once.groupBy(*READER).agg(*sums, *(f.sum(name).alias(name) for name in _FROM))
@@ -233,7 +313,7 @@ def _balance(settled: DataFrame, readers: DataFrame, places: DataFrame) -> DataF
         known.join(counted, list(READER), "left")
         .selectExpr(
             *READER,
-            "greatest(stop - first, 0) AS published",
+            "stop - first AS published",
             *(f"coalesce(`{name}`, 0) AS {name.replace('-', '_')}" for name in _ENDS),
             "greatest(passed - first, 0) - coalesce(settled - settled_above, 0) AS skipped",
             "greatest(stop - greatest(first, floor, passed), 0) - coalesce(settled_ahead, 0) AS in_flight",

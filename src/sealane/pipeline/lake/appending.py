@@ -54,6 +54,15 @@ def append(lake: Lake, table: Table, write: Write, *, writer: str, number: int) 
 
 def replace_rows(lake: Lake, table: Table, rows: DataFrame, *, writer: str) -> Step:
     """Put the rows of a DataFrame in the place of all that the table has, in one step. Nobody else may write it."""
+
+    def write(staging: Path) -> None:
+        _write(rows, table, staging)
+
+    return replace(lake, table, write, writer=writer)
+
+
+def replace(lake: Lake, table: Table, write: Write, *, writer: str) -> Step:
+    """Put what `write` writes in the place of all that the table has, in one step. Nobody else may write it."""
     log = TableLog(lake, table)
     last = log.last(writer)
     if last is not None:
@@ -62,7 +71,7 @@ def replace_rows(lake: Lake, table: Table, rows: DataFrame, *, writer: str) -> S
     name = f"{writer}-{number:012d}"
     staging = lake.staging_path(table, name)
     shutil.rmtree(staging, ignore_errors=True)
-    _write(rows, table, staging)
+    write(staging)
     removes = [str(file.relative_to(lake.path(table))) for file in lake.files(table)]
     step = msgspec.structs.replace(_step(staging, name, writer, number), removes=removes)
     log.commit(step)

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sealane.errors import SealaneError
+from sealane.pipeline.lake.failing import LakeFull, is_no_space
+from sealane.pipeline.lake.log import TableLog
+from sealane.pipeline.lake.tables import Lake
 
 _LOCK = "_running"
 """Its name begins as those do that readers of tables leave out."""
@@ -31,7 +34,21 @@ class LakeInUse(SealaneError):
 
 @contextmanager
 def held(lake: Path) -> Iterator[None]:
-    """Have the lake for the block. Raises `LakeInUse`."""
+    """Have the lake for the block, with every step whole that has come in. Raises `LakeInUse`; what the block raises
+    for want of space becomes `LakeFull`.
+    """
+    try:
+        with _locked(lake):
+            finish_steps(Lake(lake))
+            yield
+    except Exception as error:
+        if is_no_space(error):
+            raise LakeFull(lake) from error
+        raise
+
+
+@contextmanager
+def _locked(lake: Path) -> Iterator[None]:
     lake.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(lake / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -45,6 +62,14 @@ def held(lake: Path) -> Iterator[None]:
         os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def finish_steps(lake: Lake) -> None:
+    """Do what a crash has left undone, in every table. A compaction that was stopped halfway would have its rows read
+    twice by the next step.
+    """
+    for table in lake.tables():
+        TableLog(lake, table).finish()
 
 
 def holder(lake: Path) -> int | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-Layer = Literal["raw", "clean", "facts"]
+Layer = Literal["raw", "clean", "facts", "typed"]
 
 LOG = "_log"
 """Spark and Arrow leave out what begins with an underscore or a dot."""
@@ -41,6 +42,21 @@ ANOMALIES = Table("facts", "anomalies", ("date",))
 ROUTE_WEIGHTS = Table("facts", "route_weights", ("date",))
 
 TABLES = (RAW_MESSAGES, RAW_HISTORY, CLEAN_MESSAGES, QUARANTINE, DELIVERIES, ANOMALIES, ROUTE_WEIGHTS)
+
+_NO_WORD = re.compile(r"\W")
+
+
+def typed_table(topic: str, version: int, asked_as: str = "") -> Table:
+    """A table of one topic, by its full name."""
+    return Table("typed", f"{topic}/v{version}", asked_as=asked_as)
+
+
+def _unused(name: str, used: set[str]) -> str:
+    number, free = 1, name
+    while free in used:
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 class Lake:
@@ -77,10 +93,27 @@ class Lake:
         others = [
             Table(layer, path.name)
             for layer in get_args(Layer)
+            if layer != "typed"
             for path in sorted((self.root / layer).glob("[!_.]*"))
             if path.is_dir() and not any(self.path(table) == path for table in known)
         ]
-        return known + others
+        return known + others + self.typed_tables()
+
+    def typed_tables(self) -> list[Table]:
+        """Those of single topics. SQL knows the newest of a topic as `typed_<domain>_<topic>`, one before it with its
+        version behind that, and another topic whose name would become the same with a number.
+        """
+        found: dict[str, list[int]] = {}
+        for path in self.root.glob("typed/*/*/v*"):
+            if path.is_dir() and path.name[1:].isdigit():
+                found.setdefault(f"{path.parent.parent.name}/{path.parent.name}", []).append(int(path.name[1:]))
+        tables: list[Table] = []
+        for topic, versions in sorted(found.items()):
+            name = _NO_WORD.sub("_", f"typed_{topic}").lower()
+            for version in sorted(versions, reverse=True):
+                asked_as = name if version == max(versions) else f"{name}_v{version}"
+                tables.append(typed_table(topic, version, _unused(asked_as, {table.view for table in tables})))
+        return tables
 
     def exists(self, table: Table) -> bool:
         """Whether there is anything in it yet."""

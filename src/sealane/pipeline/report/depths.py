@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from sealane.pipeline.facts.reconciliation import PLACE, READER
+from sealane.pipeline.facts.beginnings import READER, beginnings
+from sealane.pipeline.facts.stored import PLACE
 from sealane.pipeline.report.figures import OTHERS, SERIES_SHOWN, Series
 from sealane.pipeline.report.spans import BEFORE, Asked
 
@@ -29,7 +30,7 @@ def count_depths(messages: DataFrame, history: DataFrame, deliveries: DataFrame,
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    readers = f.broadcast(_readers(history))
+    readers = f.broadcast(beginnings(history).where("base IS NOT NULL"))
     came = asked.until_its_end(messages.select(*PLACE, "offset", "created", "date"), "created")
     done = asked.until_its_end(deliveries.select(*READER, "offset", "settled", "date"), "settled")
     changes = (
@@ -51,26 +52,6 @@ def count_depths(messages: DataFrame, history: DataFrame, deliveries: DataFrame,
         )
     finally:
         changes.unpersist()
-
-
-def _readers(history: DataFrame) -> DataFrame:
-    """Where each subscription of a partition begins to count. A filter passes over some without a word, so that what is
-    left cannot be told; one that is gone has nothing to do.
-    """
-    from pyspark.sql import functions as f
-
-    begun = f.expr("event IN ('subscribed', 'standing')")
-    known = history.where("subscription IS NOT NULL").groupBy(*READER)
-    return (
-        known.agg(
-            f.min_by(f.when(begun, f.col("stop")), f.when(begun, f.col("entry"))).alias("begin"),
-            f.max(f.when(f.expr("event IN ('advanced', 'sought')"), f.col("stop"))).alias("passed"),
-            f.max_by("filter", "entry").alias("filter"),
-            f.max_by("event", "entry").alias("last"),
-        )
-        .where("filter IS NULL AND last != 'unsubscribed'")
-        .selectExpr(*READER, "greatest(coalesce(begin, 0), coalesce(passed, 0)) AS base")
-    )
 
 
 def _counted(rows: DataFrame, sign: int) -> DataFrame:

@@ -27,6 +27,8 @@ from sealane.pipeline.secrets.key_file import KEY_BYTES, KeyFile, fresh, make_fi
 SEAL_VERSION = 1
 NUMBER_PREFIX = "tel:"
 """What a hashed phone number begins with."""
+KEY_PREFIX = "key:"
+"""What a hashed message key begins with."""
 
 _HEAD = struct.Struct("<BI")
 _NONCE_BYTES = 12
@@ -37,6 +39,7 @@ OVERHEAD_BYTES = _PREFIX_BYTES + _TAG_BYTES
 
 _BODY = b"sealane lake body v1\0"
 _PEPPER = b"sealane lake pepper v1\0"
+_KEY_PEPPER = b"sealane lake key pepper v1\0"
 _CHECK = b"sealane lake keys check v1"
 
 
@@ -180,6 +183,10 @@ class LakeKeys:
         if pepper is None:
             pepper = self._peppers[domain] = _derived(self._pepper, _PEPPER, domain)
         return NUMBER_PREFIX + hmac.digest(pepper, normalised(text).encode(), "sha256").hex()
+
+    def hash_key(self, domain: str, key: bytes) -> str:
+        """`key:` and 64 hex digits: a message key where it is spoken of and must not be told."""
+        return KEY_PREFIX + hmac.digest(_derived(self._pepper, _KEY_PEPPER, domain), key, "sha256").hex()
 
 
 def sealed_by(sealed: bytes) -> int:

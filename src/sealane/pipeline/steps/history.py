@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from sealane.pipeline.asking import read
-from sealane.pipeline.facts.deliveries import facts_of, gathered, joined
-from sealane.pipeline.facts.events import events_of, runs_of
-from sealane.pipeline.lake.appending import append_rows, replace_rows
+from sealane.pipeline.facts.deliveries import facts_of, gathered
+from sealane.pipeline.facts.delivery_runs import DELIVERY_RUNS, put_together, told_by
+from sealane.pipeline.facts.events import events_of
+from sealane.pipeline.lake.appending import append, replace_rows
 from sealane.pipeline.lake.log import Step, TableLog
 from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake
 from sealane.pipeline.settings import PipelineSettings
+from sealane.pipeline.steps.fact_files import FactPiece, count_of, pieces_of
+from sealane.pipeline.steps.history_files import history_runs, write_history
+from sealane.pipeline.steps.history_source import history_ends, history_until
 from sealane.pipeline.steps.open_deliveries import OpenDeliveries
-from sealane.pipeline.steps.query import take_in
+from sealane.pipeline.steps.query import run_to_its_end
+from sealane.pipeline.steps.staged import Destination, Moving, forget_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from sealane.spark.source.planning.offsets import Positions
+
 NAME = "history"
 BACKFILL = "backfill"
+LOCAL_DELIVERIES = 50_000
+"""So many are made here: starting a job of Spark's would take longer."""
+TASKS_AT_ONCE = 2
+"""For each core: none is left with much at the end."""
 
 
-def take_in_history(spark: SparkSession, lake: Lake, settings: PipelineSettings) -> int:
-    """Returns how many events came in. Messages come in first: what happens to one happens after it is there."""
+def take_in_history(spark: SparkSession, lake: Lake, settings: PipelineSettings, ends: Positions | None = None) -> int:
+    """Returns how many events came in: those before `ends`, if they are given. Whoever takes in messages in between
+    finds each message there that these events are about.
+    """
     step = HistoryStep(spark, lake)
-    return take_in(spark, lake, settings, NAME, step.take, log="history")
+    stream = history_until(spark, settings, history_ends(settings) if ends is None else ends)
+    return run_to_its_end(stream, lake, NAME, step.take)
 
 
 def backfill_deliveries(spark: SparkSession, lake: Lake) -> int:
@@ -42,7 +60,7 @@ def backfill_deliveries(spark: SparkSession, lake: Lake) -> int:
     deliveries = gathered(events_of(read(spark, lake, RAW_HISTORY))).persist()
     try:
         replaced = replace_rows(lake, DELIVERIES, _facts(spark, lake, deliveries), writer=BACKFILL)
-        OpenDeliveries(lake).keep(deliveries, last.number)
+        OpenDeliveries(lake).keep(_as_runs(deliveries.where("outcome IS NULL")), last.number)
     finally:
         deliveries.unpersist()
     return replaced.rows
@@ -55,30 +73,43 @@ class HistoryStep:
         self._open = OpenDeliveries(lake)
 
     def take(self, rows: DataFrame, number: int) -> None:
-        """One micro-batch, once, as often as it is called."""
-        runs = runs_of(rows).selectExpr("*", "to_date(coalesce(time, current_timestamp())) AS date").persist()
-        try:
-            append_rows(self._lake, RAW_HISTORY, runs, writer=NAME, number=number)
-            deliveries = self._deliveries(runs, number).persist()
-            try:
-                facts = _facts(self._spark, self._lake, deliveries)
-                append_rows(self._lake, DELIVERIES, facts, writer=NAME, number=number)
-                self._open.keep(deliveries, number)
-            finally:
-                deliveries.unpersist()
-        finally:
-            runs.unpersist()
+        """One micro-batch, once, as often as it is called.
 
-    def _deliveries(self, runs: DataFrame, number: int) -> DataFrame:
-        new = gathered(events_of(runs))
-        before = self._open.left_by(self._spark, number - 1)
-        return new if before is None else joined(before, new)
+        History comes here as runs of offsets, which are few beside the messages they are about; tasks make a row of
+        each message.
+        """
+        runs = history_runs(rows.toArrow())
+        append(self._lake, RAW_HISTORY, partial(write_history, runs), writer=NAME, number=number)
+        before = self._open.left_by(number - 1)
+        deliveries = put_together(told_by(runs), *([] if before is None else [before]))
+        append(self._lake, DELIVERIES, partial(self._write_facts, deliveries), writer=NAME, number=number)
+        self._open.keep(deliveries, number)
+
+    def _write_facts(self, deliveries: pa.Table, staging: Path) -> None:
+        forget_runs(self._lake, [DELIVERIES])
+        destination = Destination.new(self._lake)
+        settled = deliveries.filter(deliveries["outcome"].is_valid())
+        pieces = list(pieces_of(settled, self._lake, destination))
+        if count_of(settled) <= LOCAL_DELIVERIES:
+            paths = [path for piece in pieces for path in piece.write()]
+        else:
+            context = self._spark.sparkContext
+            tasks = context.parallelize(pieces, min(len(pieces), TASKS_AT_ONCE * context.defaultParallelism))
+            paths = tasks.flatMap(FactPiece.write).collect()
+        Moving(destination.directory(DELIVERIES), paths, {})(staging)
+        forget_runs(self._lake, [DELIVERIES])
 
 
 def _facts(spark: SparkSession, lake: Lake, deliveries: DataFrame) -> DataFrame:
     """Rows of the table, for those deliveries that are settled."""
     settled = deliveries.where("outcome IS NOT NULL")
     return facts_of(settled, _messages_of(spark, lake, settled))
+
+
+def _as_runs(deliveries: DataFrame) -> pa.Table:
+    """Deliveries one by one, as runs of one."""
+    runs = deliveries.selectExpr("*", "offset AS first", "offset + 1 AS stop").select(*DELIVERY_RUNS.names)
+    return runs.toArrow().cast(DELIVERY_RUNS)
 
 
 def _messages_of(spark: SparkSession, lake: Lake, settled: DataFrame) -> DataFrame:

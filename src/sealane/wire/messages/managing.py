@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sealane.wire.messages.shapes import Numbered, StartPoint
+from sealane.wire.messages.shapes import Numbered, Runs, StartPoint
 
 
 class CreateTopic(Numbered, tag=50):
@@ -53,6 +53,8 @@ class Redrive(Numbered, tag=62):
     dry_run: bool = False
     rate: float | None = None
     messages_max: int | None = None
+    offsets: dict[int, Runs] | None = None
+    """Of the dead-letter topic, by partition."""
 
 
 class DeclareExchange(Numbered, tag=70):

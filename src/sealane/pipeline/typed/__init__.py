@@ -1,0 +1,1 @@
+"""Tables of single topics: a column for each field of the schemas that the topic has registered."""

@@ -1,0 +1,66 @@
+"""The pipeline on a real master and two workers, by one setting: the tables are those of the same oracle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sealane.testing.node_process import NodeProcess
+from tests.java import SHORT_LIVED
+from tests.spark.clusters.standalone import LOOPBACK, StandaloneCluster
+from tests.spark.pipeline.killing.load import TOPICS, Load
+from tests.spark.pipeline.killing.oracle import expect_all_once
+
+pytestmark = pytest.mark.slow
+
+RUN_SECONDS_MAX = 600.0
+"""A deadline, not an expectation: machines are shared."""
+DEFAULTS = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # Both executors are waited for.
+    "spark.sql.shuffle.partitions": "4",
+}
+"""What whoever runs a cluster has in `spark-defaults.conf`."""
+
+
+def run(master: str, lake: Path, url: str, folder: Path) -> None:
+    """`sealane pipeline run --once`, as users type it."""
+    (folder / "spark-defaults.conf").write_text("".join(f"{name} {text}\n" for name, text in DEFAULTS.items()))
+    pipeline = ["pipeline", "run", "--once", "--lake", str(lake), "--topics", ",".join(TOPICS), "--url", url]
+    done = subprocess.run(
+        [sys.executable, "-m", "sealane", *pipeline, "--data", str(folder / "data"), "--master", master],
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_CONF_DIR": str(folder),
+            "SPARK_LOCAL_IP": LOOPBACK,
+        },
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_on_a_cluster_the_tables_are_the_same_and_a_lake_goes_on_wherever_it_runs(
+    cluster: StandaloneCluster, own_node: NodeProcess, tmp_path: Path
+) -> None:
+    lake, before = tmp_path / "lake", cluster.executors()
+    with Load(own_node.url) as load:
+        load.round()
+        run(cluster.url, lake, load.url, tmp_path)
+        workers = {executor.parents[1].name for executor in cluster.executors() - before}
+        assert workers == {"worker-0", "worker-1"}, "both have run an executor"
+        expect_all_once(lake, load)
+        load.add_partitions("payments", 3)
+        load.round()
+        run("local[2]", lake, load.url, tmp_path)
+        expect_all_once(lake, load)

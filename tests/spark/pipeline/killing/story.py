@@ -1,0 +1,84 @@
+"""The pipeline's lives: each is a process of its own, and ends well or at a point of its plan."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.spark.killing.plan import DIRECTORY, Deed, Plan
+from tests.spark.killing.story import LIFE_SECONDS_MAX, ROOT, python_path
+from tests.spark.pipeline.killing.load import TOPICS
+from tests.spark.pipeline.killing.points import Point
+
+PLACES = (("local[2,4]", 3), ("local[1,4]", 1), ("local[2,4]", 5))
+"""Where the lives run, in turn, and in how many parts they shuffle. A task may fail three times."""
+
+
+class Story:
+    def __init__(self, directory: Path, url: str) -> None:
+        self.lake = directory / "lake"
+        self._directory = directory
+        self._url = url
+        self._log = directory / "job.log"
+        self.lives = 0
+
+    def killed_at(self, point: Point) -> None:
+        """A life that is killed there: Python and Java, at once."""
+        plan = self._next_plan()
+        plan.add(point.kind, Deed.HOLD, point.moment)
+        with self._life(plan) as job:
+            plan.wait_until_held([point.kind], job)
+            plan.kill(job)
+
+    def lived(self, *worker_killed_at: Point) -> None:
+        """A life that ends well, though workers are killed in it."""
+        plan = self._next_plan()
+        for point in worker_killed_at:
+            plan.add(point.kind, Deed.KILL_EXECUTOR, point.moment)
+        with self._life(plan) as job:
+            assert job.wait(LIFE_SECONDS_MAX) == 0
+            assert not plan.left(), "something that was to happen did not"
+
+    def lived_through(self, point: Point, meanwhile: Callable[[], None]) -> None:
+        """A life that ends well, and waits at a point until something has happened."""
+        plan = self._next_plan()
+        plan.add(point.kind, Deed.HOLD, point.moment)
+        with self._life(plan) as job:
+            plan.wait_until_held([point.kind], job)
+            meanwhile()
+            plan.let_go()
+            assert job.wait(LIFE_SECONDS_MAX) == 0
+
+    def _next_plan(self) -> Plan:
+        """A worker may outlive its driver for a while: it keeps to the plan of its own life."""
+        self.lives += 1
+        return Plan(self._directory / f"plan-{self.lives}")
+
+    @contextmanager
+    def _life(self, plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
+        """It ends with the block."""
+        master, shuffle_partitions = PLACES[self.lives % len(PLACES)]
+        program = [sys.executable, "-m", "tests.spark.pipeline.killing.job", str(shuffle_partitions)]
+        pipeline = ["--lake", str(self.lake), "--url", self._url, "--topics", ",".join(TOPICS), "--master", master]
+        with self._log.open("wb") as log:
+            job = subprocess.Popen(
+                [*program, str(self._directory), *pipeline, "--data", str(self._directory / "data")],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": python_path(), DIRECTORY: str(plan.directory)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            yield job
+        except BaseException as error:
+            error.add_note(self._log.read_text(errors="replace")[-6_000:])
+            raise
+        finally:
+            if job.poll() is None:
+                plan.kill(job)
