@@ -1,6 +1,7 @@
 """What an executor does with a range of a partition: it makes rows of the tables, and writes them where it is.
 
-The rows never go through Spark, which would hand them from Python to Java, row by row, and back. What Spark gets is a list of files, and the runs of ids that are in them.
+The rows never go through Spark, which would hand them from Python to Java, row by row, and back. What Spark gets is a
+list of files, and the runs of ids that are in them.
 """
 
 from __future__ import annotations
