@@ -15,7 +15,7 @@ from tests.unit.bench.planted import LATE, figure, run
 
 def test_cost_and_state_are_drawn_by_size_and_nothing_of_nothing(tmp_path: Path) -> None:
     assert not pipeline_plot.draw(tmp_path / "none.svg", Results(WORKS, {}))
-    parts = [f"{size}-{name}" for size in pipeline_plot.SIZES for _, name, _ in pipeline_plot.PANELS]
+    parts = [f"{size}-{name}" for size in pipeline_plot.SIZES for _, name, _, _ in pipeline_plot.PANELS]
     assert set(parts) <= {part.name for part in WORKS["pipeline"].parts}
     record = Record({LATE: run()}, [figure("pipeline", part, SEALANE, (1.0, 2.0, 3.0)) for part in parts])
     assert pipeline_plot.draw(tmp_path / "pipeline.svg", Results(WORKS, {"lake": record}))
