@@ -56,6 +56,7 @@ DOORS: tuple[Work, ...] = (
         {"seconds": 1.0},
         seconds=20,
         quick_seconds=7,
+        in_quick=False,
     ),
     Work(
         "cipher",
@@ -70,6 +71,7 @@ DOORS: tuple[Work, ...] = (
         {"seconds": 1.0},
         seconds=15,
         quick_seconds=6,
+        in_quick=False,
     ),
     Work(
         FRAMES,

@@ -32,5 +32,6 @@ FLOOD = (
         {"count": 500},
         seconds=20,
         quick_seconds=7,
+        in_quick=False,
     ),
 )

@@ -88,6 +88,7 @@ SPACE = (
         rounds_max=1,
         seconds=310,
         quick_seconds=10,
+        in_quick=False,
     ),
     Work(
         "disk-compacted",
