@@ -17,7 +17,7 @@ from tests.spark.pipeline.killing.story import Story
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("SEALANE_KILL_SEED", "0"))
-POINTS = every_point() if os.environ.get("SEALANE_KILL_ALL") == "1" else some_points(SEED, 5)
+POINTS = every_point() if os.environ.get("SEALANE_KILL_ALL") == "1" else some_points(SEED, 3)
 """A start of Spark takes seconds: some of the points, by a seed, unless all are asked for."""
 PARTITIONS_ADDED = {2: ("payments", 3), 4: ("orders", 3), 5: ("payments", 5)}
 """While the job is down, after so many lives."""
