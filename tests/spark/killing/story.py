@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,11 +12,9 @@ from pathlib import Path
 import sealane
 from sealane.testing.node_process import NodeProcess
 from tests.spark.killing.job import BATCH_ROWS, BATCHES, MICRO_BATCH_ROWS, SOURCE_TOPIC, STREAMS
-from tests.spark.killing.plan import DIRECTORY, Deed, Plan, Step
+from tests.spark.killing.lives import life
+from tests.spark.killing.plan import Deed, Plan, Step
 
-ROOT = Path(__file__).parents[3]
-LIFE_SECONDS_MAX = 300.0
-"""A life takes ten seconds, and more where many things run at once."""
 MICRO_BATCHES = 3
 BATCH_EXPECTED = Counter({str(number).encode(): 1 for number in range(BATCH_ROWS)})
 STREAM_EXPECTED = [
@@ -48,24 +45,8 @@ class Story:
         """A life of the job, with another number of partitions than the one before. It ends with the block."""
         partitions = (3, 1, 4)[self._lives % 3]
         job = [sys.executable, "-m", "tests.spark.killing.job", self.node.url, str(self._directory), str(partitions)]
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                job,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": python_path(), DIRECTORY: str(plan.directory)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
+        with life(plan, job, self._log) as process:
             yield process
-        except BaseException as error:
-            error.add_note(self._log.read_text(errors="replace")[-6_000:])
-            raise
-        finally:
-            if process.poll() is None:
-                plan.kill(process)
 
     def killed_at(self, steps: Mapping[str, Step]) -> dict[str, Counter[bytes]]:
         """What each topic holds after a life that was killed when the write to each of these had come to its step."""
@@ -81,11 +62,6 @@ class Story:
         """What a reader can see, payload by payload."""
         with sealane.connect_sync(self.node.url) as lane:
             return {topic: payloads(lane, topic) for topic in (*BATCHES, *STREAMS)}
-
-
-def python_path() -> str:
-    """Workers import the tests too, wherever Spark starts them."""
-    return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 
 def payloads(lane: sealane.SyncLane, topic: str) -> Counter[bytes]:

@@ -11,8 +11,9 @@ import pytest
 
 from sealane.testing.node_process import NodeProcess
 from tests.spark.killing.job import BATCHES, STREAMS
+from tests.spark.killing.lives import LIFE_SECONDS_MAX
 from tests.spark.killing.plan import WRITING, Deed, Step
-from tests.spark.killing.story import BATCH_EXPECTED, LIFE_SECONDS_MAX, STREAM_EXPECTED, Story
+from tests.spark.killing.story import BATCH_EXPECTED, STREAM_EXPECTED, Story
 
 pytestmark = pytest.mark.slow
 

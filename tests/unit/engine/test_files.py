@@ -108,6 +108,24 @@ def test_a_file_system_without_a_way_past_its_cache_takes_large_writes_too() -> 
         file.close()
 
 
+def test_a_system_that_hides_descriptors_takes_large_writes_too(
+    files: DiskFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_proc(path: str, *arguments: int) -> int:
+        if str(path).startswith("/proc/"):
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return opened(path, *arguments)
+
+    opened = os.open
+    file = files.open("a", create=True)
+    file.zero_fill(1 << 20)
+    monkeypatch.setattr("sealane.engine.local.past_cache.os.open", without_proc)
+    data = Random(7).randbytes(PAST_CACHE_BYTES_MIN)
+    file.write_at(3, [data])
+    assert file.read_at(0, len(data) + 4) == bytes(3) + data + b"\0"
+    file.close()
+
+
 @pytest.mark.parametrize("written", [True, False])
 def test_zero_fill_lengthens_and_never_overwrites(files: DiskFiles, written: bool) -> None:
     file = files.open("a", create=True)

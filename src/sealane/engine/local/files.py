@@ -142,14 +142,18 @@ class DiskFile:
         """Into space that was taken before, and where the file system lets us; False if it cannot be done."""
         if self._only_through_cache or past_end(position, total) > self.size:
             return False
-        try:
-            if self._past_cache is None:
+        if self._past_cache is None:
+            try:
                 self._past_cache = PastCache(self._descriptor)
+            except OSError:  # A file system in memory, or a system that hides our descriptors: nothing was tried yet.
+                self._only_through_cache = True
+                return False
+        try:
             self._past_cache.write(position, buffers)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            self._only_through_cache = True  # A file system in memory, or blocks larger than ours.
+            self._only_through_cache = True  # Its blocks are larger than ours.
             return False
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
 from sealane.engine.local.compacting import Compacting
 from sealane.engine.local.compaction import CompactionResult
@@ -174,7 +175,7 @@ class Housekeeping:
                 return
             segment.cached = False
             with suppress(FileNotFoundError):  # Compaction has put something else in its place meanwhile.
-                await self._runner.run(lambda name=segment.name: self._files.let_go(name))  # type: ignore[misc]
+                await self._runner.run(partial(self._files.let_go, segment.name))
 
     def _save(self, name: str, data: bytes) -> None:
         draft = name + ".draft"

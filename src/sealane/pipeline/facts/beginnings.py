@@ -22,6 +22,18 @@ def last_filter() -> Column:
     return f.max_by(f.when(told, f.col("filter")), f.when(told, f.col("entry")))
 
 
+def where_it_was() -> tuple[Column, Column, Column]:
+    """Of the events of one subscription: where it began (`begin`), what it has passed over (`passed`), its `filter`."""
+    from pyspark.sql import functions as f
+
+    begun = f.expr("event IN ('subscribed', 'standing')")
+    return (
+        f.min_by(f.when(begun, f.col("stop")), f.when(begun, f.col("entry"))).alias("begin"),
+        f.max(f.when(f.expr("event IN ('advanced', 'sought', 'subscribed')"), f.col("stop"))).alias("passed"),
+        last_filter().alias("filter"),
+    )
+
+
 def beginnings(runs: DataFrame) -> DataFrame:
     """A row for each subscription of a partition that the history knows: `base` is the first offset that is for it, by
     where it began (at the log's beginning, its end, or a moment) and what it was set to or has passed over since.
@@ -31,16 +43,10 @@ def beginnings(runs: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    begun = f.expr("event IN ('subscribed', 'standing')")
     return (
         runs.where("subscription IS NOT NULL")
         .groupBy(*READER)
-        .agg(
-            f.min_by(f.when(begun, f.col("stop")), f.when(begun, f.col("entry"))).alias("begin"),
-            f.max(f.when(f.expr("event IN ('advanced', 'sought', 'subscribed')"), f.col("stop"))).alias("passed"),
-            last_filter().alias("filter"),
-            f.max_by("event", "entry").alias("last"),
-        )
+        .agg(*where_it_was(), f.max_by("event", "entry").alias("last"))
         .selectExpr(
             *READER,
             "IF(filter IS NULL AND last != 'unsubscribed', greatest(coalesce(begin, 0), coalesce(passed, 0)), NULL)"

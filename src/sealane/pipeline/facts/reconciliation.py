@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Literal
 
-from sealane.pipeline.facts.beginnings import READER, last_filter
+from sealane.pipeline.facts.beginnings import READER, where_it_was
 from sealane.pipeline.facts.events import SETTLING
 from sealane.pipeline.facts.stored import PLACE, cells_of, holes_of, places_of
 
@@ -101,16 +101,13 @@ def _readers(runs: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    word = f.expr("event IN ('subscribed', 'standing')")
     turn = f.expr("event IN ('subscribed', 'sought')")
     return (
         runs.where("subscription IS NOT NULL")
         .groupBy(*READER)
         .agg(
-            f.min_by(f.when(word, f.col("stop")), f.when(word, f.col("entry"))).alias("begin"),
+            *where_it_was(),
             f.max(f.when(f.expr("event = 'standing'"), f.col("stop"))).alias("floor"),
-            f.max(f.when(f.expr("event IN ('advanced', 'sought', 'subscribed')"), f.col("stop"))).alias("passed"),
-            last_filter().alias("filter"),
             f.collect_list(f.when(turn, f.col("entry"))).alias("turns"),
         )
     )

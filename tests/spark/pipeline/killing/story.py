@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.spark.killing.plan import DIRECTORY, Deed, Plan
-from tests.spark.killing.story import LIFE_SECONDS_MAX, ROOT, python_path
+from tests.spark.killing.lives import LIFE_SECONDS_MAX, life
+from tests.spark.killing.plan import Deed, Plan
 from tests.spark.pipeline.killing.load import TOPICS
 from tests.spark.pipeline.killing.points import Point
 
@@ -64,21 +63,6 @@ class Story:
         master, shuffle_partitions = PLACES[self.lives % len(PLACES)]
         program = [sys.executable, "-m", "tests.spark.pipeline.killing.job", str(shuffle_partitions)]
         pipeline = ["--lake", str(self.lake), "--url", self._url, "--topics", ",".join(TOPICS), "--master", master]
-        with self._log.open("wb") as log:
-            job = subprocess.Popen(
-                [*program, str(self._directory), *pipeline, "--data", str(self._directory / "data")],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": python_path(), DIRECTORY: str(plan.directory)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
+        directories = [str(self._directory), *pipeline, "--data", str(self._directory / "data")]
+        with life(plan, [*program, *directories], self._log) as job:
             yield job
-        except BaseException as error:
-            error.add_note(self._log.read_text(errors="replace")[-6_000:])
-            raise
-        finally:
-            if job.poll() is None:
-                plan.kill(job)
