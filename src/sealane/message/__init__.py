@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sealane.message.batch import Batch, BatchMeta, Traits
 from sealane.message.build import Row, from_payloads, from_rows
-from sealane.message.codec import decode, encode, encode_parts
+from sealane.message.codec import decode, encode, encode_parts, encoding
 from sealane.message.ids import Stamp, generate_ids, parse_id
 from sealane.message.limits import Limits
 from sealane.message.names import OPEN_SYSTEM_TOPICS, check_name, split_topic
@@ -34,6 +34,7 @@ __all__ = [
     "decode",
     "encode",
     "encode_parts",
+    "encoding",
     "from_arrow",
     "from_payloads",
     "from_rows",

@@ -80,7 +80,7 @@ class Batch:
     when it is first asked for. Who makes a batch vouches for its content, as builders and `decode` do.
     """
 
-    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_traits", "encoded", "exact", "layout", "meta")
+    __slots__ = ("_absent", "_kept", "_nbytes", "_records", "_traits", "encoded", "exact", "layout", "meta", "whole")
 
     meta: BatchMeta
     exact: bool
@@ -89,6 +89,8 @@ class Batch:
     """The Arrow message that `kept` was read from, which its columns keep in memory anyway; None if there was none."""
     layout: Plain | None
     """Where everything is in `encoded`, if it is known to hold plain messages: Arrow need not open it to tell."""
+    whole: memoryview | None
+    """What `encode` makes of it, where that is in memory anyway: `encoded`, with its head and metadata before it."""
     # One of the two is there, or `encoded` holds plain messages that nobody has looked at yet.
     _records: pa.RecordBatch
     _kept: pa.RecordBatch
@@ -105,6 +107,7 @@ class Batch:
         exact: bool = False,
         kept: pa.RecordBatch | None = None,
         encoded: pa.Buffer | None = None,
+        whole: memoryview | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "_records", records)
@@ -113,6 +116,7 @@ class Batch:
         put(self, "exact", exact)
         put(self, "encoded", encoded)
         put(self, "layout", None)
+        put(self, "whole", whole)
         put(self, "_absent", absent)
         put(self, "_nbytes", None)
         put(self, "_traits", None)
@@ -126,12 +130,13 @@ class Batch:
         *,
         exact: bool = False,
         encoded: pa.Buffer | None = None,
+        whole: memoryview | None = None,
     ) -> Batch:
         """A batch of which only the columns that say something are there."""
-        return cls(None, meta, absent=absent, exact=exact, kept=kept, encoded=encoded)
+        return cls(None, meta, absent=absent, exact=exact, kept=kept, encoded=encoded, whole=whole)
 
     @classmethod
-    def unread(cls, encoded: pa.Buffer, meta: BatchMeta, layout: Plain) -> Batch:
+    def unread(cls, encoded: pa.Buffer, meta: BatchMeta, layout: Plain, whole: memoryview | None = None) -> Batch:
         """A batch of plain messages, known and not opened: Arrow reads it when someone asks for a column."""
         # Every publish passes here, some of them several times: not by way of `__init__`, which takes twice as long.
         batch = cls.__new__(cls)
@@ -142,6 +147,7 @@ class Batch:
         put(batch, "exact", True)
         put(batch, "encoded", encoded)
         put(batch, "layout", layout)
+        put(batch, "whole", whole)
         put(batch, "_absent", ALL_OPTIONAL)
         put(batch, "_nbytes", layout.nbytes)
         put(batch, "_traits", PLAIN)
@@ -287,13 +293,21 @@ def offsets_of(column: pa.Array) -> np.ndarray:
     return np.frombuffer(column.buffers()[1], dtype=np.int32, count=len(column) + 1, offset=column.offset * 4)
 
 
+def values_of(column: pa.Array, dtype: type[np.generic]) -> np.ndarray:
+    """A column of numbers without nulls, as it is in memory. Arrow's own `to_numpy` loads pandas where there is one."""
+    if len(column) == 0:
+        return np.zeros(0, dtype=dtype)
+    start = column.offset * np.dtype(dtype).itemsize
+    return np.frombuffer(column.buffers()[1], dtype=dtype, count=len(column), offset=start)
+
+
 def _absent_columns(records: pa.RecordBatch) -> int:
     rows = records.num_rows
     absent = 0
     for place in NULLABLE:
         if records.column(place).null_count == rows:
             absent |= 1 << place
-    priorities = records.column(PRIORITY).to_numpy()
+    priorities = values_of(records.column(PRIORITY), np.int8)
     if not rows or (priorities == PRIORITY_DEFAULT).all():
         absent |= 1 << PRIORITY
     return absent
@@ -305,7 +319,7 @@ def _traits_of(batch: Batch) -> Traits:
         return PLAIN
     priority_min = priority_max = PRIORITY_DEFAULT
     if not absent & 1 << PRIORITY:
-        priorities = batch.column(PRIORITY).to_numpy()
+        priorities = values_of(batch.column(PRIORITY), np.int8)
         priority_min, priority_max = int(priorities.min()), int(priorities.max())
     expires_min_us = deliver_at_max_us = None
     # A slice may hold none of the times that its parent has.
@@ -317,7 +331,7 @@ def _traits_of(batch: Batch) -> Traits:
 
 
 def _known_times(column: pa.Array) -> np.ndarray:
-    return column.drop_null().view(pa.int64()).to_numpy()
+    return values_of(column.drop_null(), np.int64)
 
 
 def _occupied_bytes(batch: Batch) -> int:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from operator import countOf
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
+from sealane.message import arrays
 from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
-from sealane.message.columns import constant_times, kept_schema
+from sealane.message.columns import constant_times, kept_schema, repeated
 from sealane.message.ids import Stamp, generate_ids, id_bytes, parse_id
 from sealane.message.limits import Limits
 from sealane.message.plain import make_plain
@@ -23,7 +23,6 @@ from sealane.message.schema import (
     DELIVER_AT,
     EXPIRES,
     HEADERS,
-    HEADERS_TYPE,
     ID,
     ID_TYPE,
     KEY,
@@ -39,9 +38,6 @@ from sealane.message.validation import check_lengths
 
 _BINARY = pa.binary()
 _GIVEN = BatchMeta(given_ids=True)
-SMALL_MESSAGES = 500
-SMALL_BYTES = 64 << 10
-"""Up to so many plain messages, and bytes of payload, a batch is made without Arrow: beyond, Arrow is as fast."""
 _OFFSETS_OF_ONE = struct.Struct("<ii")
 
 
@@ -75,7 +71,7 @@ def from_payloads(
     """A batch with these payloads and generated ids; everything else is the same for all of its messages."""
     rows = _checked_count(payloads, limits)
     if (key, headers, priority, expires_us, deliver_at_us, None) == _PLAIN:
-        batch = _small_and_plain(payloads, stamp, limits)
+        batch = _plain(payloads, stamp, limits)
         if batch is not None:
             return batch
     columns = {
@@ -85,13 +81,12 @@ def from_payloads(
     }
     if key is not None:
         _check_key(key, limits)
-        columns[KEY] = _one_value(key) if rows == 1 else pa.repeat(pa.scalar(key, _BINARY), rows)
+        columns[KEY] = _one_value(key) if rows == 1 else repeated(key, rows)
     if headers:
-        one = pa.array([_checked_headers(headers, limits)], HEADERS_TYPE)
-        columns[HEADERS] = one if rows == 1 else one.take(pa.array(np.zeros(rows, dtype=np.int32)))
+        columns[HEADERS] = arrays.headers([_checked_headers(headers, limits)] * rows)
     if priority != PRIORITY_DEFAULT or type(priority) is not int:
         _check_priority(priority)
-        columns[PRIORITY] = pa.array(np.full(rows, priority, dtype=np.int8))
+        columns[PRIORITY] = arrays.numbers([priority] * rows, "i1", pa.int8())
     if expires_us is not None:
         _check_time("expires", expires_us)
         columns[EXPIRES] = constant_times(expires_us, rows)
@@ -105,8 +100,8 @@ def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
     """A batch of messages that differ. Either every row has an id, or none."""
     count = _checked_count(rows, limits)
     payloads, *others = zip(*rows, strict=True)
-    if count <= SMALL_MESSAGES and list(map(countOf, others, _PLAIN)) == [count] * len(_PLAIN):
-        batch = _small_and_plain(payloads, stamp, limits)
+    if list(map(countOf, others, _PLAIN)) == [count] * len(_PLAIN):
+        batch = _plain(payloads, stamp, limits)
         if batch is not None:
             return batch
     keys, headers, priorities, expires, deliver_at, ids = others
@@ -120,39 +115,41 @@ def from_rows(rows: Sequence[Row], stamp: Stamp, *, limits: Limits) -> Batch:
         for key in keys:
             if key is not None:
                 _check_key(key, limits)
-        columns[KEY] = pa.array(keys, _BINARY)
+        columns[KEY] = arrays.binaries(keys)
     if any(headers):
         pairs = [_checked_headers(mapping, limits) if mapping else None for mapping in headers]
-        columns[HEADERS] = pa.array(pairs, HEADERS_TYPE)
+        columns[HEADERS] = arrays.headers(pairs)
     if priorities.count(PRIORITY_DEFAULT) != count:
         for priority in priorities:
             _check_priority(priority)
-        columns[PRIORITY] = pa.array(priorities, pa.int8())
+        columns[PRIORITY] = arrays.numbers(priorities, "i1", pa.int8())
     for place, field, times in ((EXPIRES, "expires", expires), (DELIVER_AT, "deliver_at", deliver_at)):
         if times.count(None) != count:
             for time_us in times:
                 if time_us is not None:
                     _check_time(field, time_us)
-            columns[place] = pa.array(times, TIME_TYPE)
+            columns[place] = arrays.numbers(times, "<i8", TIME_TYPE)
         meta = DEFAULT_META
     if (missing := ids.count(None)) != count:
         if missing:
             raise InvalidMessage("id", f"is missing in {missing:,} of {count:,} messages; give all of a batch or none")
-        columns[ID] = pa.array([parse_id(value) for value in ids], ID_TYPE)
+        given = b"".join(map(parse_id, ids))
+        columns[ID] = pa.Array.from_buffers(ID_TYPE, count, [None, pa.py_buffer(given)], 0)
         meta = _GIVEN
     return _finished(columns, meta, limits)
 
 
-def _small_and_plain(payloads: Sequence[bytes], stamp: Stamp, limits: Limits) -> Batch | None:
-    """A batch of messages that have only a payload, made without Arrow: what most publishes of a few messages are.
+def _plain(payloads: Sequence[bytes], stamp: Stamp, limits: Limits) -> Batch | None:
+    """A batch of messages that have only a payload, made without Arrow: what most publishes are.
 
-    None if they are not small together, or not as they should be: the general way is good at both.
+    Arrow would copy each payload twice, into a column and then into a message.
+
+    None if they are not as they should be: the general way says why.
     """
     rows = len(payloads)
-    if rows > SMALL_MESSAGES or countOf(map(type, payloads), bytes) != rows:
+    if countOf(map(type, payloads), bytes) != rows:
         return None
-    payload_bytes_max = min(SMALL_BYTES, limits.payload_bytes_max)
-    made = make_plain(id_bytes(rows, stamp), payloads, stamp.created_us, payload_bytes_max=payload_bytes_max)
+    made = make_plain(id_bytes(rows, stamp), payloads, stamp.created_us, payload_bytes_max=limits.payload_bytes_max)
     if made is None:
         return None
     encoded, layout = made
@@ -185,14 +182,15 @@ def _checked_count(items: Sequence[object], limits: Limits) -> int:
 def _payload_column(payloads: Sequence[bytes], rows: int, limits: Limits) -> pa.Array:
     if countOf(map(type, payloads), bytes) != rows:
         _check_payload_types(payloads)
+        payloads = list(map(bytes, payloads))
     if rows == 1:
-        payload = bytes(payloads[0])
-        _check_payload_length(payload, limits)
-        return _one_value(payload)
-    column = pa.array(payloads, _BINARY)
-    if isinstance(column, pa.ChunkedArray):
-        # Arrow splits what a 32-bit offset cannot reach; no batch limit goes that far.
-        raise LimitExceeded("batch", limits.batch_bytes_max, column.nbytes, setting="limits.batch_bytes_max")
+        _check_payload_length(payloads[0], limits)
+        return _one_value(payloads[0])
+    try:
+        column = arrays.binaries(payloads)
+    except OverflowError:
+        together = sum(map(len, payloads))
+        raise LimitExceeded("batch", limits.batch_bytes_max, together, setting="limits.batch_bytes_max") from None
     check_lengths(column, "payload", limits.payload_bytes_max)
     return column
 

@@ -47,7 +47,9 @@ def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) ->
     """The encoding in two pieces that follow each other, for writers that gather: the body is not copied again."""
     absent = batch.absent
     if batch.encoded is not None and compression is None:
-        return _head(0, absent, batch.meta), batch.encoded
+        whole = batch.whole
+        head = _head(0, absent, batch.meta) if whole is None else bytes(whole[: len(whole) - batch.encoded.size])
+        return head, batch.encoded
     records = batch.kept
     if not batch.exact:
         # Arrow pads what it writes of a slice with what follows in memory: other people's messages. A copy has none.
@@ -65,6 +67,11 @@ def encode_parts(batch: Batch, *, compression: Literal["zstd"] | None = None) ->
 def encode(batch: Batch, *, compression: Literal["zstd"] | None = None) -> bytes:
     """The batch as bytes; of a slice only its own messages are written."""
     return b"".join(encode_parts(batch, compression=compression))
+
+
+def encoding(batch: Batch) -> bytes | memoryview:
+    """What `encode` gives; of a batch that came in that form, the memory that it came in."""
+    return encode(batch) if batch.whole is None else batch.whole
 
 
 def packed_size(data: memoryview) -> int | None:
@@ -86,7 +93,8 @@ def decode(
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     if limits is not None and buffer.size > limits.batch_bytes_max + FRAMING_BYTES_MAX:
         raise LimitExceeded("batch", limits.batch_bytes_max, buffer.size, setting="limits.batch_bytes_max")
-    flags, absent, meta, body_at = _read_head(memoryview(buffer).cast("B"), foreign=limits is not None)
+    view = memoryview(buffer).cast("B")
+    flags, absent, meta, body_at = _read_head(view, foreign=limits is not None)
     body = buffer.slice(body_at)
     if limits is None:
         records, encoded = _read_own(body, absent, flags)
@@ -95,13 +103,15 @@ def decode(
         if unpacked_bytes_max is None:
             raise InvalidBatch("it is compressed: foreign bytes may not be, a few could unpack to any size")
         body = unpack_foreign(body, unpacked_bytes_max)
+    # What another sender writes differently is put into our words when it is stored.
+    whole = view if view[:body_at] == _head(0, absent, meta) else None
     if absent == ALL_OPTIONAL and body.address % 8 == 0:
         layout = check_plain(memoryview(body).cast("B"), limits)
         if layout is not None:
-            return Batch.unread(body, meta, layout)
+            return Batch.unread(body, meta, layout, whole)
     records = _read_foreign(body, absent, limits)
     check_structure(records)
-    batch = Batch.of_kept(records, meta, absent, exact=True, encoded=body)
+    batch = Batch.of_kept(records, meta, absent, exact=True, encoded=body, whole=whole)
     check_messages(batch, limits)
     return batch
 

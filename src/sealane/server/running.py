@@ -15,6 +15,7 @@ from sealane.server.logs import configure_logs
 from sealane.server.notices import Opened
 from sealane.server.process import Server
 from sealane.server.settings import ServerSettings
+from sealane.server.without_pandas import keep_pandas_out
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -55,6 +56,7 @@ def run(
             for each in STOP_SIGNALS:
                 loop.remove_signal_handler(each)
 
+    keep_pandas_out()
     configure_logs(settings.log.format, settings.log.level)
     # A dump of this process's memory would hold keys and payloads, in a file that nobody looks after.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

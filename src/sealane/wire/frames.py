@@ -11,8 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import pyarrow as pa
-
+from sealane.wire.blocks import Blocks
 from sealane.wire.errors import ProtocolError
 
 PREFIX = struct.Struct("<II")
@@ -33,9 +32,7 @@ JOINED_BYTES = 64 << 10
 its receiver for half a frame too."""
 SCRATCH_BYTES = 256 << 10
 """Received at once into the buffer that all connections of a loop share."""
-_LARGE_MEMORY = pa.system_memory_pool()
-"""Arrow's own pool asks for huge pages and gives them back within a tenth of a second: a frame of 1 MiB had the system
-clear 2 MiB each time, a tenth of all processor time of a node that receives many."""
+_BLOCKS = Blocks()
 
 Buffer: TypeAlias = Any
 """Anything with Python's buffer protocol: bytes, a memoryview, an Arrow buffer."""
@@ -131,7 +128,7 @@ class FrameReader:
         return None
 
     def _begin_direct(self, at: int, stop: int, length: int) -> None:
-        whole = memoryview(pa.allocate_buffer(length, memory_pool=_LARGE_MEMORY)).cast("B")
+        whole = _BLOCKS.take(length)
         whole[: stop - at] = self._scratch[at:stop]
         self._direct, self._filled = whole, stop - at
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded, SealaneError
 from sealane.message import Batch, Limits, Row, Stamp, codec, decode, encode, from_payloads, from_rows
-from sealane.message.build import SMALL_BYTES, SMALL_MESSAGES
 from sealane.message.codec import HEADER_BYTES
 from sealane.message.concat import concat
-from sealane.message.plain import HEAD_BYTES, plain_layout
+from sealane.message.plain import FEW_ROWS, HEAD_BYTES, plain_layout
 from sealane.message.schema import TIME_US_MAX
 
 from .strategies import times_us
@@ -86,27 +85,27 @@ def test_rows_that_have_only_a_payload_make_the_same_batch(payloads: list[bytes]
     assert encode(batch) == encode(batch_of(*payloads))
 
 
-@pytest.mark.parametrize(
-    ("count", "size", "small"),
-    [
-        (SMALL_MESSAGES, 1, True),
-        (SMALL_MESSAGES + 1, 1, False),
-        (2, SMALL_BYTES // 2, True),
-        (2, SMALL_BYTES // 2 + 1, False),
-        (1, SMALL_BYTES, True),
-        (1, SMALL_BYTES + 1, False),
-    ],
-)
-def test_what_is_not_small_is_made_by_arrow_and_reads_the_same(count: int, size: int, small: bool):
+@pytest.mark.parametrize(("count", "size"), [(FEW_ROWS, 1), (FEW_ROWS + 1, 2), (5_000, 2), (2, 1 << 20), (7, 1 << 20)])
+def test_many_and_long_ones_are_made_without_arrow_too(count: int, size: int):
     batch = batch_of(*(number.to_bytes(2, "big")[-size:].ljust(size, b"x") for number in range(count)))
-    assert (batch.layout is not None) == small
+    general = made_by_arrow(batch)
+    assert encode(batch) == encode(general)
+    assert_same(batch, general)
     assert_same(quickly(encode(batch)), in_the_general_way(encode(batch)))
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@given(st.lists(st.integers(0, 60), min_size=FEW_ROWS + 1, max_size=FEW_ROWS + 40))
+def test_payloads_of_any_lengths_are_found_where_arrow_puts_them(lengths: list[int]):
+    payloads = [bytes([number % 256]) * length for number, length in enumerate(lengths)]
+    batch = batch_of(*payloads)
+    assert encode(batch) == encode(made_by_arrow(batch))
+    assert batch.payloads() == payloads
+
+
+@pytest.mark.parametrize("count", [1, 3, FEW_ROWS + 1])
 def test_a_payload_too_long_and_a_batch_too_large_are_refused_by_their_limits(count: int):
     stamp = Stamp(0, bytes(16))
-    for size in (101, SMALL_BYTES + 1):
+    for size in (101, 1 << 17):
         with pytest.raises(LimitExceeded, match="payload"):
             from_payloads([bytes(size)] * count, stamp, limits=Limits(payload_bytes_max=100))
     occupied = from_payloads([bytes(100)] * count, stamp, limits=LIMITS).nbytes
@@ -268,7 +267,7 @@ def test_few_messages_are_cut_out_by_a_copy_and_many_are_not():
         whole.cut(5, 4)
 
 
-@pytest.mark.parametrize("size", [100, SMALL_BYTES])
+@pytest.mark.parametrize("size", [100, 64 << 10])
 def test_what_was_cut_out_is_joined_with_whole_batches(size: int):
     whole = batch_of(b"a", b"b")
     part = quickly(encode(batch_of(b"c", b"d" * size, b"e"))).cut(1, 2)

@@ -12,7 +12,7 @@ from sealane.engine.local.partition import PartitionLogs
 from sealane.engine.local.record import JOURNAL, MANY, MESSAGES, SEALED, Bytes, Entry
 from sealane.engine.local.scratch import Scratch
 from sealane.engine.local.wal import Segment, Wal
-from sealane.message import encode
+from sealane.message import encoding
 from sealane.prompt import Prompt
 from sealane.security.at_rest.sealing import OVERHEAD_BYTES, Sealer
 
@@ -44,7 +44,7 @@ class Bundle:
         self.epoch = epoch
         self.base = base
         self.count = 0
-        self.items: list[bytes] = []
+        self.items: list[Bytes] = []
         self.batches: list[Stored] = []
 
 
@@ -107,7 +107,7 @@ def _bundle(group: list[Pending]) -> list[Bundle]:
             epoch, batch, journal = append.epoch, append.batch, append.journal
             if batch is not None and len(batch):
                 key = (id(logs), MESSAGES, epoch)
-                data = encode(batch)
+                data = encoding(batch)
                 if len(data) >= _ALONE_BYTES:
                     shared.pop(key, None)  # What follows cannot join what was before.
                 bundle = shared.get(key)
