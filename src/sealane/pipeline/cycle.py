@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -17,9 +18,9 @@ from sealane.pipeline.lake.tables import RAW_MESSAGES, TABLES, Lake
 from sealane.pipeline.own_tables import refresh_own_tables
 from sealane.pipeline.secrets.keeping import keys_of, keys_path
 from sealane.pipeline.settings import PipelineSettings
-from sealane.pipeline.steps.history import take_in_history
+from sealane.pipeline.steps.history import History
 from sealane.pipeline.steps.history_source import history_ends
-from sealane.pipeline.steps.messages import take_in_messages
+from sealane.pipeline.steps.messages import Messages
 from sealane.pipeline.steps.typed import type_new
 from sealane.pipeline.telling import tell
 
@@ -40,15 +41,36 @@ class Cycle:
     seconds: float
 
 
-def run_cycle(spark: SparkSession, settings: PipelineSettings) -> Cycle:
-    """Take in what there is now, and tidy up. Raises what stopped it; the next one goes on from there."""
+class Queries:
+    """Those that a cycle takes in by. They stay from one to the next, until they are closed."""
+
+    def __init__(self, spark: SparkSession, settings: PipelineSettings) -> None:
+        lake = Lake(settings.lake)
+        self.messages = Messages(spark, lake, settings)
+        self.history = History(spark, lake, settings)
+
+    def close(self) -> None:
+        try:
+            self.messages.close()
+        finally:
+            self.history.close()
+
+
+def run_cycle(spark: SparkSession, settings: PipelineSettings, queries: Queries | None = None) -> Cycle:
+    """Take in what there is now, and tidy up. Raises what stopped it; the next one goes on from there.
+
+    Without `queries` it has its own, which end with it.
+    """
+    if queries is None:
+        with closing(Queries(spark, settings)) as queries:
+            return run_cycle(spark, settings, queries)
     began, now = time.monotonic(), datetime.now(UTC)
     lake = Lake(settings.lake)
     keys = keys_of(lake, keys_path(settings))
     ends = history_ends(settings)  # What is journalled from here on may be about messages that are not taken in now.
-    messages = take_in_messages(spark, lake, settings, keys).messages
+    messages = queries.messages.take_in(keys).messages
     type_new(spark, lake, settings, keys)
-    events = take_in_history(spark, lake, settings, ends) if lake.exists(RAW_MESSAGES) else 0
+    events = queries.history.take_in(ends) if lake.exists(RAW_MESSAGES) else 0
     refresh_own_tables(spark, lake)
     for table in (*TABLES, *lake.typed_tables()):
         forget_older(lake, table, settings.kept_days or {}, now.date())
@@ -67,15 +89,16 @@ def run(
 
     Whoever stops it may stop the node too: a step that fails from then on is given up, and done again by the next run.
     """
-    while not stop.is_set():
-        try:
-            cycle = run_cycle(spark, settings)
-            tell(spark, settings, cycle.began)
-        except Exception as error:
-            if not stop.is_set():
-                raise
-            log.info("the step that was under way was given up", problem=type(error).__name__)
-            return
-        if told is not None:
-            told(cycle)
-        stop.wait(max(0.0, settings.trigger_seconds - cycle.seconds))
+    with closing(Queries(spark, settings)) as queries:
+        while not stop.is_set():
+            try:
+                cycle = run_cycle(spark, settings, queries)
+                tell(spark, settings, cycle.began)
+            except Exception as error:
+                if not stop.is_set():
+                    raise
+                log.info("the step that was under way was given up", problem=type(error).__name__)
+                return
+            if told is not None:
+                told(cycle)
+            stop.wait(max(0.0, settings.trigger_seconds - cycle.seconds))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import sealane
-from sealane.pipeline.cycle import run_cycle
+from sealane.pipeline.cycle import Queries, run_cycle
 from sealane.pipeline.lake.compacting import compact
-from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, Lake, Table
+from sealane.pipeline.lake.failing import LakeFull
+from sealane.pipeline.lake.log import TableLog
+from sealane.pipeline.lake.tables import DELIVERIES, QUARANTINE, RAW_HISTORY, RAW_MESSAGES, Lake, Table
 from sealane.pipeline.settings import PipelineSettings
 from sealane.pipeline.steps.history import backfill_deliveries
 from sealane.testing.node_process import NodeProcess
@@ -90,3 +95,51 @@ def test_deliveries_that_were_lost_are_computed_again_and_go_on(
     whole = sorted(rows(spark, settings, DELIVERIES))
     assert compact(lake, DELIVERIES, small_files=2) is not None
     assert sorted(rows(spark, settings, DELIVERIES)) == whole
+
+
+def test_queries_that_stay_find_partitions_and_schemas_that_came_meanwhile(
+    spark: SparkSession, lane: SyncLane, topic: str, settings: PipelineSettings
+) -> None:
+    lake = Lake(settings.lake)
+    with closing(Queries(spark, settings)) as queries:
+        lane.publish_many(topic, [b"%d" % number for number in range(10)])
+        consume(lane, topic, 10)
+        assert run_cycle(spark, settings, queries).messages == 10
+        started = set(spark.streams.active)
+        assert run_cycle(spark, settings, queries).messages == 0
+
+        lane.configure_topic(topic, partitions=3)
+        lane.publish_many(topic, [b"%d" % number for number in range(10, 40)])
+        consume(lane, topic, 30)
+        assert run_cycle(spark, settings, queries).messages == 30
+        assert {row.partition for row in rows(spark, settings, RAW_MESSAGES)} == {0, 1, 2}
+        assert len(rows(spark, settings, DELIVERIES)) == 40
+        assert {query.id for query in spark.streams.active} == {query.id for query in started}
+        assert not lake.exists(QUARANTINE)
+
+        lane.administer("schema.register", topic=topic, schema=json.dumps({"type": "object"}), validate=False)
+        lane.publish(topic, b"[]")
+        assert run_cycle(spark, settings, queries).messages == 1
+        assert len(rows(spark, settings, QUARANTINE)) == 1
+    assert not spark.streams.active
+
+
+def test_a_query_that_fails_is_told_and_the_next_one_goes_on(
+    spark: SparkSession, lane: SyncLane, topic: str, settings: PipelineSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane.publish(topic, b"one")
+    lake = Lake(settings.lake)
+    with closing(Queries(spark, settings)) as queries:
+        run_cycle(spark, settings, queries)
+        lane.publish(topic, b"other")
+        with monkeypatch.context() as patched:
+            patched.setattr(TableLog, "commit", failing)
+            with pytest.raises(LakeFull):
+                run_cycle(spark, settings, queries)
+    assert run_cycle(spark, settings).messages == 1
+    assert len(rows(spark, settings, RAW_MESSAGES)) == 2
+    assert not list(lake.root.glob("raw/messages/_staging/run-*"))
+
+
+def failing(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "it is full")
