@@ -46,7 +46,7 @@ def test_all_is_tidied_at_once_if_there_is_time(lake: Lake) -> None:
 
 def test_tables_take_turns_if_there_is_none(lake: Lake) -> None:
     tidying = Tidying(lake, PipelineSettings(lake=lake.root), seconds_max=0.0)
-    left = []
+    left: list[int] = []
     while untidy(lake) and len(left) < 100:
         tidying.tidy(TODAY)
         left.append(untidy(lake))
