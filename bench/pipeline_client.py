@@ -32,7 +32,11 @@ from sealane.pipeline.settings import PipelineSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
+SETTINGS = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+}
 """As `sealane pipeline` has them."""
 WARM_SUBSCRIPTION = "warm"
 SAMPLES_KEPT = 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,7 +89,9 @@ def open_spark(settings: PipelineSettings) -> SparkSession:
         from sealane.spark import session
     except ImportError:
         fail("Spark is not installed: pip install 'sealane[spark]', and Java 17 or newer")
+    # Jobs of one kind do not wait until those of another are done.
+    opened = partial(session, "sealane-pipeline", master=settings.master, spark_scheduler_mode="FAIR")
     if not settings.master.startswith("local"):
-        return session("sealane-pipeline", master=settings.master)
+        return opened()
     # Spark's default, 200, is made for clusters: here most of a small step would be tasks that have nothing to do.
-    return session("sealane-pipeline", master=settings.master, spark_sql_shuffle_partitions=2 * (os.cpu_count() or 1))
+    return opened(spark_sql_shuffle_partitions=2 * (os.cpu_count() or 1))

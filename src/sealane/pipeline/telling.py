@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = get_log("sealane.pipeline")
+
+POOL = "telling"
+"""Of Spark's scheduler: jobs of it leave half of the cores to those that take in."""
 
 
 def tell(spark: SparkSession, settings: PipelineSettings, began: datetime) -> None:
@@ -38,3 +42,41 @@ def tell(spark: SparkSession, settings: PipelineSettings, began: datetime) -> No
                 publish_weights(lane, weights)
     except SealaneError as error:
         log.warning("alerts and route weights are in the tables, and could not be published", reason=str(error))
+
+
+class Telling:
+    """Tells beside the cycles. It takes seconds every few minutes, by Spark, for which no fact is to wait.
+
+    It reads files, so nobody may take any away meanwhile; what comes in meanwhile is no matter of the time before.
+    """
+
+    def __init__(self, spark: SparkSession, settings: PipelineSettings) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(1, "sealane-telling")
+        self._last: Future[None] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._last is not None and not self._last.done()
+
+    def begin(self, began: datetime) -> None:
+        """Tell what there is of a cycle that `began` then; one that is still under way with another is left to it.
+        Raises what has stopped the last one.
+        """
+        if self.is_under_way:
+            return
+        if self._last is not None:
+            self._last.result()
+        self._last = self._thread.submit(self._tell, began)
+
+    def close(self) -> None:
+        """Wait for the one that is under way. If it fails, that is done again by the next run."""
+        self._thread.shutdown()
+        problem = None if self._last is None else self._last.exception()
+        if problem is not None:
+            log.info("what the tables say was not told to its end", problem=type(problem).__name__)
+
+    def _tell(self, began: datetime) -> None:
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
+        tell(self._spark, self._settings, began)

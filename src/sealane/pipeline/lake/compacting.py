@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from sealane.pipeline.lake.appending import RECORDS_KEPT
 from sealane.pipeline.lake.log import Move, Step, TableLog
+from sealane.pipeline.lake.parquet_files import parquet_writer
 from sealane.pipeline.lake.tables import STAGING, Lake, Table
 from sealane.whole_files import sync
 
@@ -84,7 +85,7 @@ def _write(path: Path, group: list[Path]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = pa.unify_schemas([pq.read_schema(each).remove_metadata() for each in group], promote_options="permissive")
     rows = 0
-    with path.open("wb") as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with path.open("wb") as file, parquet_writer(file, schema) as writer:
         for each in group:
             for batch in pq.ParquetFile(each).iter_batches():
                 writer.write_table(_fitted(pa.Table.from_batches([batch]), schema))

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sealane.pipeline.lake.parquet_files import parquet_writer
+
 ROWS_AT_ONCE = 100_000
 BYTES_AT_ONCE = 32 << 20
 """What is gathered before it is written, as a row group: readers pay for each."""
 FILES_OPEN_AT_ONCE = 32
 """Rows that come together are mostly of one day, but senders say of which."""
-COMPRESSION = "zstd"
 
 _DAY_US = 86_400_000_000
 _FIRST_DAY = date(1970, 1, 1)
@@ -72,7 +73,7 @@ class DayFiles:
                 self._close_all()
             path = f"{self.directory}/date={_day_name(day)}/{self.task}-{len(self.written)}.parquet"
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-            self._open[day] = path, pq.ParquetWriter(self.root / path, self.schema, compression=COMPRESSION)
+            self._open[day] = path, parquet_writer(self.root / path, self.schema)
             self.written[path] = 0
         return self._open[day]
 

@@ -18,9 +18,10 @@ from sealane.pipeline.lake.tables import DELIVERIES, RAW_HISTORY, RAW_MESSAGES, 
 from sealane.pipeline.settings import PipelineSettings
 from sealane.pipeline.steps.fact_files import FactPiece, count_of, pieces_of
 from sealane.pipeline.steps.history_files import history_runs, write_history
-from sealane.pipeline.steps.history_source import history_ends, history_until
+from sealane.pipeline.steps.history_source import history_stream
+from sealane.pipeline.steps.kept_query import KeptQuery, access_of
 from sealane.pipeline.steps.open_deliveries import OpenDeliveries
-from sealane.pipeline.steps.query import run_to_its_end
+from sealane.pipeline.steps.query import StandingQuery
 from sealane.pipeline.steps.staged import Destination, Moving, forget_runs
 
 if TYPE_CHECKING:
@@ -36,13 +37,32 @@ TASKS_AT_ONCE = 2
 """For each core: none is left with much at the end."""
 
 
-def take_in_history(spark: SparkSession, lake: Lake, settings: PipelineSettings, ends: Positions | None = None) -> int:
-    """Returns how many events came in: those before `ends`, if they are given. Whoever takes in messages in between
-    finds each message there that these events are about.
-    """
-    step = HistoryStep(spark, lake)
-    stream = history_until(spark, settings, history_ends(settings) if ends is None else ends)
-    return run_to_its_end(stream, lake, NAME, step.take)
+class History:
+    """Takes it in, by a query that stays as long as it would be the same query."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, settings: PipelineSettings) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._settings = settings
+        self._kept = KeptQuery()
+        self._step = HistoryStep(spark, lake)
+
+    def take_in(self, ends: Positions) -> int:
+        """Returns how many events came in: those before `ends`. Whoever takes in messages in between finds each message
+        there that these events are about.
+        """
+        from sealane.spark.source.planning.offsets import to_json
+
+        before = self._step.events
+        self._kept.query(access_of(self._settings), self._open).take_in(to_json(ends))
+        return self._step.events - before
+
+    def close(self) -> None:
+        self._kept.close()
+
+    def _open(self) -> StandingQuery:
+        stream_of = partial(history_stream, self._spark, self._settings)
+        return StandingQuery(stream_of, self._lake, NAME, self._step.take)
 
 
 def backfill_deliveries(spark: SparkSession, lake: Lake) -> int:
@@ -71,6 +91,8 @@ class HistoryStep:
         self._spark = spark
         self._lake = lake
         self._open = OpenDeliveries(lake)
+        self.events = 0
+        """That have come in."""
 
     def take(self, rows: DataFrame, number: int) -> None:
         """One micro-batch, once, as often as it is called.
@@ -78,12 +100,14 @@ class HistoryStep:
         History comes here as runs of offsets, which are few beside the messages they are about; tasks make a row of
         each message.
         """
-        runs = history_runs(rows.toArrow())
+        events = rows.toArrow()
+        runs = history_runs(events)
         append(self._lake, RAW_HISTORY, partial(write_history, runs), writer=NAME, number=number)
         before = self._open.left_by(number - 1)
         deliveries = put_together(told_by(runs), *([] if before is None else [before]))
         append(self._lake, DELIVERIES, partial(self._write_facts, deliveries), writer=NAME, number=number)
         self._open.keep(deliveries, number)
+        self.events += len(events)
 
     def _write_facts(self, deliveries: pa.Table, staging: Path) -> None:
         forget_runs(self._lake, [DELIVERIES])

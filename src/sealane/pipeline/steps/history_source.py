@@ -27,21 +27,17 @@ def history_ends(settings: PipelineSettings) -> Positions:
     }
 
 
-def history_until(spark: SparkSession, settings: PipelineSettings, ends: Positions) -> DataFrame:
-    """A stream that goes no further than these, if it is one that ends."""
+def history_stream(spark: SparkSession, settings: PipelineSettings, gate: str) -> DataFrame:
+    """A stream that goes as far as it is let through this gate."""
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
+    from sealane.pipeline.steps.gated_reader import GatedReader
     from sealane.spark.options.options import read_options
     from sealane.spark.source.spark_types import history_columns
-    from sealane.spark.source.stream_reader import StreamReader
-
-    class BoundedReader(StreamReader):
-        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark calls it
-            self._target = ends
 
     class HistorySource(DataSource):
-        """It travels by value, with the ends in it."""
+        """It travels by value, with the gate in it."""
 
         @classmethod
         def name(cls) -> str:
@@ -50,8 +46,8 @@ def history_until(spark: SparkSession, settings: PipelineSettings, ends: Positio
         def schema(self) -> StructType:
             return history_columns()
 
-        def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - as Spark calls it
-            return BoundedReader(read_options(dict(self.options.items()), is_stream=True))
+        def streamReader(self, schema: StructType) -> GatedReader:  # noqa: N802 - as Spark calls it
+            return GatedReader(read_options(dict(self.options.items()), is_stream=True), gate)
 
     spark.dataSource.register(HistorySource)
     return spark.readStream.format(NAME).options(**settings.source, log="history").load()

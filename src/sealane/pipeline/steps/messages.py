@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,8 @@ from sealane.pipeline.lake.log import TableLog
 from sealane.pipeline.lake.tables import CLEAN_MESSAGES, QUARANTINE, RAW_MESSAGES, Lake, Table
 from sealane.pipeline.secrets.lake_keys import LakeKeys
 from sealane.pipeline.settings import PipelineSettings
-from sealane.pipeline.steps.query import run_to_its_end
+from sealane.pipeline.steps.kept_query import KeptQuery, access_of
+from sealane.pipeline.steps.query import StandingQuery
 from sealane.pipeline.steps.seen_ids import SeenIds
 from sealane.pipeline.steps.staged import Destination, Moving, forget_runs
 from sealane.security.envelopes import PrivateKey
@@ -50,39 +53,78 @@ def take_in_messages(
     *,
     repeats_seconds: float = REPEATS_SECONDS,
 ) -> TakenIn:
-    """Take in what there is now, to its end.
+    """Take in what there is now, to its end, by a query that ends with it."""
+    with closing(Messages(spark, lake, settings, repeats_seconds=repeats_seconds)) as messages:
+        return messages.take_in(keys)
 
-    A message is known by its domain, topic and id. What cannot be cleaned goes to the quarantine, and stops nothing;
-    raises what else stopped it.
-    """
-    from sealane.pipeline.steps import source
 
-    forget_runs(lake, WRITTEN)
-    destination = Destination.new(lake)
-    rows = MessageRows(keys, settings.bodies, registered_schemas(settings))
-    spark.dataSource.register(source.writing_source(rows, destination))
-    # A key that nothing was ever sealed for: with it the source tells what is sealed end to end.
-    options = {"decryptionKeys": PrivateKey.generate().pem()} | settings.source
-    stream = spark.readStream.format(source.NAME).options(**options).load()
-    step = MessageStep(lake, destination, repeats_seconds)
-    try:
-        run_to_its_end(stream, lake, NAME, step.take)
-    finally:
-        forget_runs(lake, WRITTEN)
-    if step.quarantined:
-        log.warning("messages could not be cleaned: clean/quarantine says why", messages=step.quarantined)
-    return TakenIn(step.messages, step.clean, step.quarantined)
+class Messages:
+    """Takes them in, by a query that stays as long as it would be the same query."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        settings: PipelineSettings,
+        *,
+        repeats_seconds: float = REPEATS_SECONDS,
+    ) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._settings = settings
+        self._repeats_seconds = repeats_seconds
+        self._kept = KeptQuery()
+        self._step: MessageStep | None = None
+
+    def take_in(self, keys: LakeKeys) -> TakenIn:
+        """Take in what there is now, to its end.
+
+        A message is known by its domain, topic and id. What cannot be cleaned goes to the quarantine, and stops
+        nothing; raises what else stopped it.
+        """
+        schemas = registered_schemas(self._settings)
+        made_of = (access_of(self._settings), keys.check, keys.numbers, schemas)
+        query = self._kept.query(made_of, partial(self._open, MessageRows(keys, self._settings.bodies, schemas)))
+        assert self._step is not None
+        before = self._step.taken_in
+        try:
+            query.take_in()
+        finally:
+            forget_runs(self._lake, WRITTEN)
+        taken = TakenIn(*(now - then for now, then in zip(self._step.taken_in, before, strict=True)))
+        if taken.quarantined:
+            log.warning("messages could not be cleaned: clean/quarantine says why", messages=taken.quarantined)
+        return taken
+
+    def close(self) -> None:
+        self._kept.close()
+        forget_runs(self._lake, WRITTEN)
+
+    def _open(self, rows: MessageRows) -> StandingQuery:
+        from sealane.pipeline.steps import source
+
+        forget_runs(self._lake, WRITTEN)
+        destination = Destination.new(self._lake)
+        self._step = MessageStep(self._lake, destination, self._repeats_seconds)
+        # A key that nothing was ever sealed for: with it the source tells what is sealed end to end.
+        options = {"decryptionKeys": PrivateKey.generate().pem()} | self._settings.source
+
+        def stream_of(gate: str) -> DataFrame:
+            self._spark.dataSource.register(source.writing_source(gate, rows, destination))
+            return self._spark.readStream.format(source.NAME).options(**options).load()
+
+        return StandingQuery(stream_of, self._lake, NAME, self._step.take)
 
 
 class MessageStep:
-    """What it has taken in is counted."""
+    """What it has taken in is counted: `taken_in`."""
 
     def __init__(self, lake: Lake, destination: Destination, repeats_seconds: float) -> None:
         self._lake = lake
         self._destination = destination
         self._repeats_us = round(repeats_seconds * 1_000_000)
         self._seen = SeenIds(lake)
-        self.messages = self.clean = self.quarantined = 0
+        self.taken_in = TakenIn(0, 0, 0)
 
     def take(self, files: DataFrame, number: int) -> None:
         """One micro-batch, once, as often as it is called."""
@@ -91,9 +133,8 @@ class MessageStep:
         raw, clean, poison = (
             append(self._lake, table, written[table], writer=NAME, number=number) for table in WRITTEN
         )
-        self.messages += raw.rows
-        self.clean += clean.rows
-        self.quarantined += poison.rows
+        messages, cleaned, quarantined = self.taken_in
+        self.taken_in = TakenIn(messages + raw.rows, cleaned + clean.rows, quarantined + poison.rows)
 
     def _written(self, found: list[dict[str, Any]], number: int, *, is_done: bool) -> Mapping[Table, Write]:
         """What brings the files of each table to where a micro-batch has them, without messages that came again."""

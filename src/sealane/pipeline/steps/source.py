@@ -11,11 +11,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from sealane.pipeline.clean.rows import MessageRows
+from sealane.pipeline.steps.gated_reader import GatedReader
 from sealane.pipeline.steps.staged import Destination
 from sealane.pipeline.steps.writing import FILE_ROWS, RangeWriter
 from sealane.spark.options.options import ReadOptions, read_options
 from sealane.spark.source.rows.tasks import rows_of
-from sealane.spark.source.stream_reader import StreamReader
 from sealane.spark.workers import begin_task
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 NAME = "sealane-lake"
 
 
-class WritingReader(StreamReader):
+class WritingReader(GatedReader):
     """Micro-batches as every reader of messages has them. A row is a file that was written, not a message."""
 
-    def __init__(self, options: ReadOptions, rows: MessageRows, destination: Destination) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, gate: str, rows: MessageRows, destination: Destination) -> None:
+        super().__init__(options, gate)
         self._rows = rows
         self._destination = destination
 
@@ -40,7 +40,7 @@ class WritingReader(StreamReader):
         return writer.write(rows_of(self._options, range, None))
 
 
-def writing_source(rows: MessageRows, destination: Destination) -> type[DataSource]:
+def writing_source(gate: str, rows: MessageRows, destination: Destination) -> type[DataSource]:
     """For Spark to register. It travels by value, since the lake's keys are in it: options are shown in plans."""
 
     class WritingSource(DataSource):
@@ -55,6 +55,6 @@ def writing_source(rows: MessageRows, destination: Destination) -> type[DataSour
             return from_arrow_schema(FILE_ROWS)
 
         def streamReader(self, schema: StructType) -> WritingReader:  # noqa: N802 - as Spark calls it
-            return WritingReader(read_options(dict(self.options.items()), is_stream=True), rows, destination)
+            return WritingReader(read_options(dict(self.options.items()), is_stream=True), gate, rows, destination)
 
     return WritingSource

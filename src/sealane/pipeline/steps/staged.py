@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sealane.message.arrow_compute import pc
+from sealane.pipeline.lake.parquet_files import parquet_writer
 from sealane.pipeline.lake.tables import STAGING, Lake, Table
-from sealane.pipeline.steps.day_files import COMPRESSION
 
 _RUN = "run-"
 """How the directories of runs are called; those of micro-batches have their numbers."""
@@ -75,7 +75,7 @@ def _copy_without(source: Path, target: Path, offsets: set[int]) -> None:
         rows = file.read_row_group(group)
         rows = rows.filter(pc.invert(pc.is_in(rows["offset"], left_out)))
         if len(rows):
-            writer = writer or pq.ParquetWriter(target, file.schema_arrow, compression=COMPRESSION)
+            writer = writer or parquet_writer(target, file.schema_arrow)
             writer.write_table(rows, row_group_size=len(rows))
     if writer is not None:
         writer.close()

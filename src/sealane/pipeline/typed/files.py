@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sealane.pipeline.clean.numbers import Numbers
+from sealane.pipeline.lake.parquet_files import parquet_writer
 from sealane.pipeline.lake.tables import CLEAN_MESSAGES, Lake, typed_table
 from sealane.pipeline.secrets.lake_keys import LakeKeys
 from sealane.pipeline.typed.columns import columns_of, row_schema
@@ -84,7 +85,7 @@ class TypeFiles:
                         made.parent.mkdir(parents=True, exist_ok=True)
                         # Spark may do a task twice at the same time.
                         drafts[made] = made.with_suffix(f".{uuid4().hex}.draft")
-                        writer = pq.ParquetWriter(drafts[made], schemas[part.version], compression="zstd")
+                        writer = parquet_writer(drafts[made], schemas[part.version])
                         writers[part.version] = stack.enter_context(writer)
                     writers[part.version].write_batch(part.batch)
                     rows += len(part.batch)

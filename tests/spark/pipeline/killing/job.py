@@ -1,4 +1,4 @@
-"""The driver's program: `sealane pipeline run --once`, and a plan of what happens at its steps.
+"""The driver's program: `sealane pipeline run`, and a plan of what happens at its steps.
 
     python -m tests.spark.pipeline.killing.job SHUFFLE_PARTITIONS LOCAL_DIRECTORY ARGUMENT…
 
@@ -124,15 +124,20 @@ def wrap_log() -> None:
 
 
 def wrap_queries() -> None:
-    def ran(run_to_its_end: Any) -> Callable[..., Any]:
-        def call(stream: DataFrame, lake: Lake, name: str, take: query.TakeIn) -> int:
+    def started(start: Any) -> Callable[..., Any]:
+        def call(self: query.StandingQuery, stream_of: Any, lake: Lake, name: str, take: query.TakeIn) -> None:
             def taken(rows: DataFrame, number: int) -> None:
                 take(rows, number)
                 come_by(name, Moment.BEFORE_SPARKS_COMMIT)
 
-            done: int = run_to_its_end(stream, lake, name, taken)
-            come_by(name, Moment.AFTER_SPARKS_COMMIT)
-            return done
+            start(self, stream_of, lake, name, taken)
+
+        return call
+
+    def went_on(take_in: Any) -> Callable[..., Any]:
+        def call(self: query.StandingQuery, *arguments: Any) -> None:
+            take_in(self, *arguments)
+            come_by(self._name, Moment.AFTER_SPARKS_COMMIT)
 
         return call
 
@@ -147,7 +152,8 @@ def wrap_queries() -> None:
 
         return make
 
-    replace(query, "run_to_its_end", ran)
+    replace(query.StandingQuery, "__init__", started)
+    replace(query.StandingQuery, "take_in", went_on)
     replace(SeenIds, "keep", kept("messages"))
     replace(OpenDeliveries, "keep", kept("history"))
 
@@ -194,7 +200,7 @@ def main(shuffle_partitions: int, directory: Path, arguments: list[str]) -> None
     wrap_the_rest(shuffle_partitions, directory)
     from sealane.cli.main import app
 
-    app(["pipeline", "run", "--once", *arguments])
+    app(["pipeline", "run", *arguments])
 
 
 if __name__ == "__main__":

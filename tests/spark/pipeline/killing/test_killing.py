@@ -21,6 +21,14 @@ POINTS = every_point() if os.environ.get("SEALANE_KILL_ALL") == "1" else some_po
 """A start of Spark takes seconds: some of the points, by a seed, unless all are asked for."""
 PARTITIONS_ADDED = {2: ("payments", 3), 4: ("orders", 3), 5: ("payments", 5)}
 """While the job is down, after so many lives."""
+LATER = (
+    Point("messages", Moment.BEFORE_SPARKS_COMMIT),
+    Point("messages", Moment.AFTER_SPARKS_COMMIT),
+    Point("history", Moment.BEFORE_ITS_STATE),
+    Point("history", Moment.BEFORE_SPARKS_COMMIT),
+)
+"""Where one is killed whose queries have stayed since an earlier cycle."""
+LATER_POINTS = LATER if os.environ.get("SEALANE_KILL_ALL") == "1" else (LATER[SEED % len(LATER)],)
 
 
 @pytest.fixture
@@ -55,5 +63,16 @@ def test_what_is_published_and_settled_while_it_runs_is_in_the_tables_whole(stor
     load.round()
     story.lived_through(Point("messages", Moment.AFTER_SPARKS_COMMIT), load.round)
     expect_nothing_twice(story.lake, load)
+    story.lived()
+    expect_all_once(story.lake, load)
+
+
+def test_one_that_goes_on_from_cycle_to_cycle_is_killed_in_a_later_one(story: Story, load: Load) -> None:
+    for point in LATER_POINTS:
+        load.round()
+        story.killed_in_a_later_cycle(point, load.round)
+        expect_nothing_twice(story.lake, load)
+    load.add_partitions("orders", 3)
+    load.round()
     story.lived()
     expect_all_once(story.lake, load)
