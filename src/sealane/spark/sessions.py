@@ -16,6 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sealane.spark.chatter import without_chatter
+from sealane.spark.home import home_of_compiled_code
 from sealane.spark.registering import LOCAL_MASTER, WORKER_PYTHON, register
 
 Setting = str | int | float | bool
@@ -65,12 +66,13 @@ def session(name: str = "sealane", *, master: str = "local[*]", quiet: bool = Tr
         # The Java process passes its environment on to the Python processes that it starts.
         os.environ.setdefault(WORKER_PYTHON, sys.executable)
     was_running = SparkContext._gateway is not None
-    if quiet and not was_running:
-        _start_quietly(settings)
     builder = SparkSession.builder
     for key, text in settings.items():
         builder = builder.config(key, text)
-    spark = register(builder.getOrCreate())
+    with home_of_compiled_code(settings.get("spark.master", master)):
+        if quiet and not was_running:
+            _start_quietly(settings)
+        spark = register(builder.getOrCreate())
     if quiet and was_running:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
