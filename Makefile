@@ -27,6 +27,7 @@ setup: ## make .venv with this checkout and all it needs (again only when that c
 	@PYTHON='$(PYTHON)' .ci/setup
 
 test: lint ## check, then run every test; ARGS="-k words" to choose
+	@$(BIN)/python tests/java.py
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: lint ## lint, types, and the tests of the architecture

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.java import start_soon
+
 # Suites and oracles assert on behalf of the tests that import them; a failure should show the values there too.
 pytest.register_assert_rewrite("tests.contract", "tests.simulation")
 
@@ -31,6 +33,8 @@ settings.register_profile(
 settings.register_profile("dev", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
 
+
+start_soon()
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would all that they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -11,7 +11,7 @@ import pytest
 import sealane
 from sealane.spark.options.access import close_lanes
 from sealane.testing.node_process import NodeProcess
-from tests.java import JAVA_INSTALL, SHORT_LIVED, has_java
+from tests.java import JAVA_INSTALL, has_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,6 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
         "sealane-tests",
         master="local[2]",
         spark_driver_memory="1g",
-        spark_driver_extraJavaOptions=SHORT_LIVED,
         spark_sql_shuffle_partitions=2,
         spark_default_parallelism=2,
         spark_local_dir=str(directory / "local"),

@@ -134,7 +134,6 @@ def main(master: str, url: str, prefix: str, by_value: bool, kill: bool) -> None
         master=master,
         spark_driver_memory="512m",
         spark_executor_memory="512m",
-        spark_driver_extraJavaOptions=SHORT_LIVED,
         spark_executor_extraJavaOptions=SHORT_LIVED,
         spark_driver_host="127.0.0.1",
         spark_scheduler_minRegisteredResourcesRatio=1.0,

@@ -22,7 +22,6 @@ RUN_SECONDS_MAX = 600.0
 DEFAULTS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
-    "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # Both executors are waited for.
     "spark.sql.shuffle.partitions": "4",

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import sealane.spark
-from tests.java import SHORT_LIVED
 from tests.spark.killing.killing_source import KillingDataSource
 from tests.spark.killing.plan import LOOK_SECONDS, Plan, Step
 
@@ -34,7 +33,6 @@ def main(url: str, directory: Path, partitions: int) -> None:
         # Tasks that are held keep their cores; a task may fail three times.
         master="local[8,4]",
         spark_driver_memory="1g",
-        spark_driver_extraJavaOptions=SHORT_LIVED,
         spark_sql_shuffle_partitions=2,
         spark_sql_execution_arrow_maxRecordsPerBatch=50,
         spark_local_dir=str(directory / "local"),

@@ -24,7 +24,6 @@ from sealane.pipeline.lake.tables import STAGING, Lake, Table
 from sealane.pipeline.steps import query, source
 from sealane.pipeline.steps.open_deliveries import OpenDeliveries
 from sealane.pipeline.steps.seen_ids import SeenIds
-from tests.java import SHORT_LIVED
 from tests.spark.killing.plan import Plan
 from tests.spark.pipeline.killing.points import Moment, kind_of
 
@@ -172,7 +171,6 @@ def wrap_the_rest(shuffle_partitions: int, directory: Path) -> None:
         def call(name: str, **settings: Any) -> Any:
             small = {
                 "spark_driver_memory": "1g",
-                "spark_driver_extraJavaOptions": SHORT_LIVED,
                 "spark_sql_shuffle_partitions": shuffle_partitions,
                 "spark_local_dir": str(directory / "local"),
                 "spark_sql_warehouse_dir": str(directory / "warehouse"),
