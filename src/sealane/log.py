@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import structlog
-from structlog.typing import EventDict
-
-Log = structlog.stdlib.BoundLogger
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+    from structlog.typing import EventDict
 
 
 class Event:
@@ -29,16 +28,59 @@ class Event:
         return " ".join([self.sentence, *(f"{name}={_shown(value)}" for name, value in self.fields.items())])
 
 
+class Log:
+    """The log of one part of Sealane. It costs next to nothing where its level is off.
+
+    Its library, which takes longer to load than the rest of a client, is loaded with the first event that is wanted.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+        self._structured: BoundLogger | None = None
+
+    def is_heard(self, level: int) -> bool:
+        """Whether events of this level, which is one of `logging`, get anywhere."""
+        return self._logger.isEnabledFor(level)
+
+    def debug(self, sentence: str, **fields: Any) -> None:
+        if self.is_heard(logging.DEBUG):
+            self._loaded().debug(sentence, **fields)
+
+    def info(self, sentence: str, **fields: Any) -> None:
+        if self.is_heard(logging.INFO):
+            self._loaded().info(sentence, **fields)
+
+    def warning(self, sentence: str, **fields: Any) -> None:
+        if self.is_heard(logging.WARNING):
+            self._loaded().warning(sentence, **fields)
+
+    def error(self, sentence: str, **fields: Any) -> None:
+        if self.is_heard(logging.ERROR):
+            self._loaded().error(sentence, **fields)
+
+    def exception(self, sentence: str, **fields: Any) -> None:
+        """An error, with the exception that is being handled."""
+        if self.is_heard(logging.ERROR):
+            self._loaded().exception(sentence, **fields)
+
+    def critical(self, sentence: str, **fields: Any) -> None:
+        if self.is_heard(logging.CRITICAL):
+            self._loaded().critical(sentence, **fields)
+
+    def _loaded(self) -> BoundLogger:
+        if self._structured is None:
+            import structlog
+
+            wrapped = structlog.wrap_logger(
+                self._logger, processors=[_as_record], wrapper_class=structlog.stdlib.BoundLogger
+            )
+            self._structured = wrapped.bind()
+        return self._structured
+
+
 def get_log(name: str) -> Log:
-    """The log of one part of Sealane. It costs next to nothing where its level is off."""
-    wrapped = structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, _as_record],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
-    bound: Log = wrapped.bind()
-    return bound
+    """The log of this name, which is that of a logger."""
+    return Log(name)
 
 
 def _as_record(logger: Any, method: str, event: EventDict) -> tuple[tuple[Event], dict[str, Any]]:

@@ -365,7 +365,7 @@ class PartitionOwner:
 
     def lose(self, start: int, stop: int) -> None:
         """The engine has no bytes for these offsets any more."""
-        log.error("%s: messages %d to %d are damaged and lost; they were quarantined", self.key, start, stop - 1)
+        log.error("messages are damaged and lost; they were quarantined", **self.fields, first=start, last=stop - 1)
         self.note_journal([self.core.lose(start, stop, self.clock())])
 
     # --- time ---------------------------------------------------------------------------------------------------------

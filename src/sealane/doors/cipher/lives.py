@@ -39,6 +39,6 @@ class Lives:
             log.info(one, message_id=message_ids[0], **fields)
             return
         log.info(several, count=len(message_ids), first=message_ids[0], last=message_ids[-1], **fields)
-        if log.isEnabledFor(logging.DEBUG):
+        if log.is_heard(logging.DEBUG):
             for message_id in message_ids:
                 log.debug(one, message_id=message_id, **fields)
