@@ -4,7 +4,7 @@ MAKEFLAGS += --no-print-directory
 # A run of the tests starts hundreds of processes; each of them would compile all of Sealane again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help up setup test check lint format sim kill bench proto fuzz build clean
+.PHONY: help up setup test quick check lint format sim kill bench proto fuzz build clean
 
 PYTHON ?=
 SEEDS ?= 1000
@@ -29,6 +29,9 @@ setup: ## make .venv with this checkout and all it needs (again only when that c
 test: lint ## check, then run every test; ARGS="-k words" to choose
 	@$(BIN)/python tests/java.py
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+quick: lint ## the same without what takes long: Spark, fuzzing, kills and simulated seeds
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow and not simulation' $(ARGS)
 
 check: lint ## lint, types, and the tests of the architecture
 	@$(BIN)/python -m pytest tests/architecture

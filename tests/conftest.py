@@ -23,6 +23,7 @@ LONGEST = (
     "tests/integration/bench/test_spark_works",
 )
 """Most of their tests start Spark, some of them many times; those of other clients have suites of their own."""
+SPARK = "tests/spark"
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -68,6 +69,23 @@ def what_stays_is_not_looked_through_for_garbage() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that take minutes come first: at the end, one process would wait for the other."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    """Whatever takes Java is slow. What takes long comes first: at the end, one process would wait for the other. Tests
+    of Spark come one after the other, so that one process has its session, and the other takes from the end of the
+    rest. A file stays together, since its tests share what they need.
+    """
+    for item in items:
+        if "java" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+    slow = {file_of(item) for item in items if item.get_closest_marker("slow")}
+
+    def turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+        file = file_of(item)
+        return not file.startswith(LONGEST), not file.startswith(SPARK), file not in slow
+
+    items.sort(key=turn)
+
+
+def file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]

@@ -27,6 +27,16 @@ def start_soon() -> None:
     os.environ["SHORT_LIVED_JAVA"] = SHORT_LIVED  # For programs of the tests that have not got this module.
 
 
+def compiled_home() -> dict[str, str]:
+    """For Spark that is not started by `sealane.spark.session()`, on a Python that has what this one has: the variable by
+    which its Python processes start as soon as those of a session.
+    """
+    from sealane.spark.home import HOME, linked_home
+
+    home = linked_home()
+    return {} if home is None else {HOME: str(home)}
+
+
 def has_java() -> bool:
     """Where Spark looks for it: in `JAVA_HOME` if that is set, else on the PATH."""
     home = os.environ.get("JAVA_HOME")

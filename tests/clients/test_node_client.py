@@ -64,6 +64,7 @@ def packages(require_service: Callable[[str, bool, str], None]) -> None:
             stamp.write_text(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize("script", ["check", "proto:check"])
 def test_its_types_its_style_and_what_is_generated_are_as_they_should_be(script: str) -> None:
@@ -71,6 +72,7 @@ def test_its_types_its_style_and_what_is_generated_are_as_they_should_be(script:
     assert code == 0, said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("packages")
 def test_its_own_tests_pass() -> None:
     code, said = npm("test", "--silent", seconds=TEST_SECONDS)

@@ -88,7 +88,9 @@ def arguments(name: str) -> list[str]:
     return ["-p", "sealane.testing.plugin"] if name == "11_testing.py" and not is_installed else []
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SPARK_EXAMPLES)) for name in sorted(EXPECTED)]
+)
 def test_the_example_shows_what_it_says(
     name: str, tmp_path: Path, require_service: Callable[[str, bool, str], None]
 ) -> None:

@@ -59,6 +59,7 @@ def test_every_seed_is_taken_and_everything_kept_is_sound(target: Target) -> Non
         try_one(target, data)
 
 
+@pytest.mark.slow
 def test_spoiled_inputs_are_taken_or_refused_and_nothing_else(target: Target) -> None:
     tally = run(target, seed=SEED, seconds=SPOILED_SECONDS, inputs_min=INPUTS_MIN)
     assert tally.tried >= INPUTS_MIN
@@ -67,6 +68,7 @@ def test_spoiled_inputs_are_taken_or_refused_and_nothing_else(target: Target) ->
     assert tally.grown_bytes < MEMORY_BYTES_MAX
 
 
+@pytest.mark.slow
 def test_inputs_of_hypothesis_are_taken_or_refused_and_nothing_else(target: Target) -> None:
     known = st.sampled_from([*target.seeds, *keeping.kept(target.name)])
     tried = 0

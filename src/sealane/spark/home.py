@@ -32,7 +32,7 @@ def home_of_compiled_code(master: str) -> Iterator[None]:
     workers elsewhere, or those that run on another Python.
     """
     is_ours = HOME not in os.environ and master.startswith(LOCAL_MASTER)
-    home = _linked_home() if is_ours and os.environ.get(WORKER_PYTHON) == sys.executable else None
+    home = linked_home() if is_ours and os.environ.get(WORKER_PYTHON) == sys.executable else None
     if home is None:
         yield
         return
@@ -43,8 +43,10 @@ def home_of_compiled_code(master: str) -> Iterator[None]:
         os.environ.pop(HOME, None)
 
 
-def _linked_home() -> Path | None:
-    """Links to the parts of the installed package. It stays, since Java looks for its classes there to its end."""
+def linked_home() -> Path | None:
+    """Links to the parts of the installed package, or None where there can be none. It stays, since Java looks for its
+    classes there to its end.
+    """
     package = Path(pyspark.__file__).parent
     home = _cache_directory() / f"spark-{hashlib.sha256(os.fsencode(package)).hexdigest()[:16]}"
     try:
@@ -53,7 +55,7 @@ def _linked_home() -> Path | None:
             if not _leads_to(home / part, package / part):
                 _link(home / part, package / part)
     except OSError:
-        return None  # Spark starts without it too.
+        return None
     return home
 
 

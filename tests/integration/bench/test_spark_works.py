@@ -9,14 +9,17 @@ import pytest
 from bench.spark import sessions
 from bench.work import Reading
 from bench.works import WORKS
+from tests.java import compiled_home
 
 POSSIBLE_RATE = 50_000_000
 
 
 @pytest.fixture(autouse=True)
-def _spark_is_here() -> None:
+def _spark_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     if (reason := sessions.missing()) is not None:
         pytest.skip(reason)
+    for name, value in compiled_home().items():
+        monkeypatch.setenv(name, value)
 
 
 def measure(name: str, path: Path, **fewer: int) -> Reading:

@@ -12,7 +12,7 @@ from typing import Self
 
 import pyspark
 
-from tests.java import SHORT_LIVED
+from tests.java import SHORT_LIVED, compiled_home
 from tests.spark.clusters.ports import free_port
 
 LOOPBACK = "127.0.0.1"
@@ -83,6 +83,7 @@ class StandaloneCluster:
                 env={
                     **{key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYSPARK_PYTHON"}},
                     "SPARK_HOME": str(SPARK_HOME),
+                    **compiled_home(),
                     "SPARK_LOCAL_IP": LOOPBACK,
                     "SPARK_LOCAL_DIRS": str(folder),
                     "SPARK_DAEMON_MEMORY": "256m",

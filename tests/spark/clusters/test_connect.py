@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealane.testing.node_process import NodeProcess
+from tests.java import compiled_home
 from tests.spark.clusters.connected import ROWS
 from tests.spark.worker_python import WorkerPython
 
@@ -31,7 +32,12 @@ def test_a_client_of_spark_connect_reads_and_writes_in_one_go_and_as_a_stream(
         text=True,
         timeout=PROGRAM_SECONDS,
         cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": str(python_without.executable), "TMPDIR": str(tmp_path)},
+        env={
+            **os.environ,
+            **compiled_home(),
+            "PYSPARK_PYTHON": str(python_without.executable),
+            "TMPDIR": str(tmp_path),
+        },
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

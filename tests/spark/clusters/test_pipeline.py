@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sealane.testing.node_process import NodeProcess
-from tests.java import SHORT_LIVED
+from tests.java import SHORT_LIVED, compiled_home
 from tests.spark.clusters.standalone import LOOPBACK, StandaloneCluster
 from tests.spark.pipeline.killing.load import TOPICS, Load
 from tests.spark.pipeline.killing.oracle import expect_all_once
@@ -41,6 +41,7 @@ def run(master: str, lake: Path, url: str, folder: Path) -> None:
         cwd=folder,
         env={
             **os.environ,
+            **compiled_home(),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_CONF_DIR": str(folder),
             "SPARK_LOCAL_IP": LOOPBACK,

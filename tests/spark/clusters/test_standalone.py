@@ -14,6 +14,7 @@ import pytest
 
 import sealane
 from sealane.testing.node_process import NodeProcess
+from tests.java import compiled_home
 from tests.spark.clusters.job import ROWS
 from tests.spark.clusters.standalone import StandaloneCluster
 from tests.spark.worker_python import WorkerPython
@@ -35,7 +36,7 @@ def run(driver: Path | str, worker: Path, folder: Path, **job: Any) -> dict[str,
         text=True,
         timeout=JOB_SECONDS,
         cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": str(worker), "TMPDIR": str(temporary)},
+        env={**os.environ, **compiled_home(), "PYSPARK_PYTHON": str(worker), "TMPDIR": str(temporary)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -43,7 +43,7 @@ class Story:
     @contextmanager
     def life(self, plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
         """A life of the job, with another number of partitions than the one before. It ends with the block."""
-        partitions = (3, 1, 4)[self._lives % 3]
+        partitions = (2, 1, 3)[self._lives % 3]
         job = [sys.executable, "-m", "tests.spark.killing.job", self.node.url, str(self._directory), str(partitions)]
         with life(plan, job, self._log) as process:
             yield process
