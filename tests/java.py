@@ -28,8 +28,8 @@ def start_soon() -> None:
 
 
 def compiled_home() -> dict[str, str]:
-    """For Spark that is not started by `sealane.spark.session()`, on a Python that has what this one has: the variable by
-    which its Python processes start as soon as those of a session.
+    """The variable by which a Spark that `sealane.spark.session()` does not start has its Python processes as soon as
+    one that it does; they run on a Python that has what this one has.
     """
     from sealane.spark.home import HOME, linked_home
 
