@@ -6,14 +6,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from sealane.cli.main import app
 from sealane.testing.node_process import NodeProcess
 from tests.java import SHORT_LIVED, compiled_home
 from tests.spark.clusters.standalone import LOOPBACK, StandaloneCluster
 from tests.spark.pipeline.killing.load import TOPICS, Load
 from tests.spark.pipeline.killing.oracle import expect_all_once
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
 
@@ -29,12 +35,17 @@ DEFAULTS = {
 """What whoever runs a cluster has in `spark-defaults.conf`."""
 
 
-def run(master: str, lake: Path, url: str, folder: Path) -> None:
-    """`sealane pipeline run --once`, as users type it."""
-    (folder / "spark-defaults.conf").write_text("".join(f"{name} {text}\n" for name, text in DEFAULTS.items()))
+def command(lake: Path, url: str, folder: Path) -> list[str]:
+    """As users type it, without its first word."""
     pipeline = ["pipeline", "run", "--once", "--lake", str(lake), "--topics", ",".join(TOPICS), "--url", url]
+    return [*pipeline, "--data", str(folder / "data")]
+
+
+def run_on(master: str, lake: Path, url: str, folder: Path) -> None:
+    """In a process of its own."""
+    (folder / "spark-defaults.conf").write_text("".join(f"{name} {text}\n" for name, text in DEFAULTS.items()))
     done = subprocess.run(
-        [sys.executable, "-m", "sealane", *pipeline, "--data", str(folder / "data"), "--master", master],
+        [sys.executable, "-m", "sealane", *command(lake, url, folder), "--master", master],
         capture_output=True,
         text=True,
         timeout=RUN_SECONDS_MAX,
@@ -51,16 +62,18 @@ def run(master: str, lake: Path, url: str, folder: Path) -> None:
 
 
 def test_on_a_cluster_the_tables_are_the_same_and_a_lake_goes_on_wherever_it_runs(
-    cluster: StandaloneCluster, own_node: NodeProcess, tmp_path: Path
+    cluster: StandaloneCluster, spark: SparkSession, own_node: NodeProcess, tmp_path: Path
 ) -> None:
     lake, before = tmp_path / "lake", cluster.executors()
     with Load(own_node.url) as load:
         load.round()
-        run(cluster.url, lake, load.url, tmp_path)
+        run_on(cluster.url, lake, load.url, tmp_path)
         workers = {executor.parents[1].name for executor in cluster.executors() - before}
         assert workers == {"worker-0", "worker-1"}, "both have run an executor"
         expect_all_once(lake, load)
         load.add_partitions("payments", 3)
         load.round()
-        run("local[2]", lake, load.url, tmp_path)
+        # On this machine: Spark's session is that of the tests.
+        done = CliRunner().invoke(app, command(lake, load.url, tmp_path))
+        assert done.exit_code == 0, done.output
         expect_all_once(lake, load)
