@@ -27,7 +27,6 @@ setup: ## make .venv with this checkout and all it needs (again only when that c
 	@PYTHON='$(PYTHON)' .ci/setup
 
 test: lint ## check, then run every test; ARGS="-k words" to choose
-	@$(BIN)/python tests/java.py
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 quick: lint ## the same without what takes long: Spark, fuzzing, kills and simulated seeds

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 JAVA_INSTALL = "apt-get install default-jre-headless"
 
-ARCHIVE = Path(sys.prefix) / "spark-pipeline.jsa"
-"""The classes of a Spark that has run the pipeline once, as Java has them in memory: with it Spark starts in half of
-the time. It is made by `make setup` and `make test`; another Java than the one that wrote it ignores it.
+ARCHIVE = Path(sys.prefix) / "spark.jsa"
+"""The classes of a Spark that has run once, as Java has them in memory: with it Spark starts in half of the time. It is
+made by `make setup`; another Java than the one that wrote it ignores it.
 """
 _UNARCHIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SHORT_LIVED = f"{_UNARCHIVED} -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.is_file() else _UNARCHIVED
@@ -48,61 +47,21 @@ def make_archive() -> None:
     import sealane.spark
 
     unfinished = ARCHIVE.with_suffix(".new")
-    with tempfile.TemporaryDirectory() as directory:
-        spark = sealane.spark.session(
-            master="local[2]",
-            spark_driver_memory="1g",
-            spark_driver_extraJavaOptions=f"{_UNARCHIVED} -XX:ArchiveClassesAtExit={unfinished} -Xlog:disable",
-            spark_sql_warehouse_dir=f"{directory}/warehouse",
-            spark_sql_shuffle_partitions=2,
-        )
-        _do_a_bit_of_everything(Path(directory))
-        gateway = spark.sparkContext._gateway
-        assert gateway is not None
-        spark.stop()
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()  # The archive is written as it ends.
+    spark = sealane.spark.session(
+        spark_driver_extraJavaOptions=f"{_UNARCHIVED} -XX:ArchiveClassesAtExit={unfinished} -Xlog:disable",
+        spark_sql_warehouse_dir=str(ARCHIVE.parent / "warehouse"),
+    )
+    rows = spark.range(1_000).selectExpr("id", "cast(id as string) as text", "id % 7 as key")
+    rows.groupBy("key").count().collect()
+    rows.toArrow()
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()  # The archive is written as it ends.
     if unfinished.is_file():
         unfinished.replace(ARCHIVE)
-
-
-def _do_a_bit_of_everything(directory: Path) -> None:
-    """With the session that there is."""
-    from pyspark.sql import SparkSession
-    from typer.testing import CliRunner
-
-    import sealane
-    from sealane.cli.main import app
-    from sealane.testing.node_process import NodeProcess
-
-    spark = SparkSession.builder.getOrCreate()
-    rows = spark.range(1_000).selectExpr("id", "cast(id as string) as payload", "id % 7 as key")
-    rows.groupBy("key").count().orderBy("key").collect()
-    rows.toArrow()
-    with NodeProcess(directory / "data") as node, sealane.connect_sync(node.url) as lane:
-        write = rows.select("payload").write.format("sealane").mode("append").option("url", node.url)
-        write.option("topic", "orders").save()
-        read = spark.readStream.format("sealane").option("url", node.url).load("orders").select("payload")
-        copy = read.writeStream.format("sealane").option("url", node.url).option("topic", "copies")
-        copy.option("checkpointLocation", str(directory / "copy")).trigger(availableNow=True).start().awaitTermination()
-        retry = sealane.Retry("fixed", 0.0, attempts_max=2)
-        for number, message in enumerate(lane.consume("orders", "billing", retry=retry)):
-            if number == 20:
-                break
-            if number % 5:
-                message.ack()
-            else:
-                message.nack(reason="no address")
-        lake = ["--lake", str(directory / "lake"), "--data", str(directory / "nobody")]
-        for _ in range(2):
-            lane.publish_many("orders", [b"%d" % number for number in range(20)])
-            run = ["run", "--once", "--url", node.url, "--topics", "orders", "--bodies", "sealed"]
-            done = CliRunner().invoke(app, ["pipeline", *run, *lake])
-            assert done.exit_code == 0, done.output
-        report = ["report", "--out", str(directory / "report.html")]
-        for command in (["reconcile"], report, ["sql", "SELECT count(*) FROM dead_letters"], ["backfill"]):
-            CliRunner().invoke(app, ["pipeline", *command, *lake])
 
 
 if __name__ == "__main__":
