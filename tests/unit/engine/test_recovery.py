@@ -360,6 +360,26 @@ def test_damage_before_a_torn_record_is_corruption_and_the_torn_record_is_cut(lo
     assert recovered.report.cut_bytes > 0
 
 
+@pytest.mark.parametrize("left", [40, 200])
+def test_damage_right_before_a_write_that_left_nothing_readable_is_corruption_too(log: Log, left: int) -> None:
+    """The first sectors of the torn write are missing, and with them its head: some of its last bytes are there."""
+    name = log.segment(3)
+    log.flip(*log.body(1, 0))
+    _, start, head = log.heads[2]
+    whole = log.read(name)[start : start + head.record_bytes]
+    log.write(name, start, bytes(head.record_bytes - 16 - left) + whole[-16 - left : -16] + bytes(16))
+    recovered = log.recover()
+    assert [str(item.partition) for item in recovered.report.quarantined] == [str(ORDERS)]
+    assert (recovered.report.quarantined[0].span.start, end(recovered)) == (1, 2)
+    assert found(recovered) == [0]
+    assert found(recovered, BILLS) == [0, 1]
+    assert recovered.report.cut_bytes > 0
+    assert recovered.next_sequence == 3
+    again = log.recover()
+    assert again.report.quarantined == recovered.report.quarantined, "who opens it next is told the same"
+    assert end(again) == 2
+
+
 def test_the_offsets_of_what_was_lost_are_never_given_out_again(log: Log) -> None:
     log.segment(5)
     log.flip(*log.body(3, 1))

@@ -36,6 +36,8 @@ from sealane.log import get_log
 _log = get_log("sealane.engine")
 
 _ZEROS = bytes(1 << 20)
+_TRACE = b"\xff"
+"""Of a write that came to nothing, behind a damaged record: that one was synced before."""
 
 
 class Quarantined(NamedTuple):
@@ -177,8 +179,9 @@ def _settle(
     if later:
         if found.written_end > end:
             gaps.append(Gap(end, found.written_end))
-    elif records and records[-1].damaged:
-        # Its head is sound and its bodies are not all: a write that the end of the process or machine cut short.
+    elif records and records[-1].damaged and found.written_end <= end:
+        # Its head is sound and its bodies are not all: a write that the end of the process or machine cut short. With
+        # bytes of another write behind it, it had been synced before that one began, and was damaged since.
         end = records.pop().start
     header = found.header
     if header is None or not (records or gaps):
@@ -195,7 +198,12 @@ def _settle(
         _mend(file, name, found.header, records, report)
         if not later and found.written_end > end:
             report.cut_bytes += found.written_end - end
-            _zero(file, end, found.written_end)
+            if records and records[-1].damaged:
+                # The next record is written over it. Until then, whoever opens the log must come to the same verdict.
+                file.write_at(end, [_TRACE])
+                _zero(file, end + len(_TRACE), found.written_end)
+            else:
+                _zero(file, end, found.written_end)
         # What was written but not synced before a crash may be whole by luck: it must be durable before it is served.
         if records and not later:
             _write_again(file, records[-1])
