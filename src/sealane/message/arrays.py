@@ -39,7 +39,7 @@ def headers(mappings: Sequence[Sequence[tuple[str, str]] | None]) -> pa.Array:
     pairs = [pair for mapping in mappings if mapping is not None for pair in mapping]
     texts = [_joined([pair[side].encode() for pair in pairs], _UTF8) for side in (0, 1)]
     entries = pa.StructArray.from_arrays(texts, fields=_ENTRIES)
-    offsets = pa.py_buffer(_offsets([0 if mapping is None else len(mapping) for mapping in mappings]))
+    offsets = pa.py_buffer(offsets_of_lengths([0 if mapping is None else len(mapping) for mapping in mappings]))
     return pa.Array.from_buffers(HEADERS_TYPE, len(mappings), [missing, offsets], nulls, children=[entries])
 
 
@@ -53,12 +53,13 @@ def _validity(values: Sequence[object]) -> tuple[pa.Buffer | None, int]:
 
 
 def _joined(values: Sequence[bytes], kind: pa.DataType, missing: pa.Buffer | None = None, nulls: int = 0) -> pa.Array:
-    offsets = _offsets(list(map(len, values)))
+    offsets = offsets_of_lengths(list(map(len, values)))
     buffers = [missing, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(kind, len(values), buffers, nulls)
 
 
-def _offsets(lengths: Sequence[int]) -> np.ndarray:
+def offsets_of_lengths(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Where values of these lengths end, after a zero. Raises `OverflowError` beyond what an offset reaches."""
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ends[1:])
     if ends[-1] > _OFFSET_MAX:

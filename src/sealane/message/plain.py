@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sealane.message.arrays import offsets_of_lengths
 from sealane.message.limits import Limits
 from sealane.message.schema import TIME_US_MAX
 
@@ -116,12 +117,14 @@ def _few_offsets(payloads: Sequence[bytes], payload_bytes_max: int) -> tuple[byt
 def _many_offsets(payloads: Sequence[bytes], payload_bytes_max: int) -> tuple[bytes, int] | None:
     """The same, in half of the time where they are many."""
     lengths = np.fromiter(map(len, payloads), dtype=np.int64, count=len(payloads))
-    ends = np.zeros(len(payloads) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    payload_bytes = int(ends[-1])
+    try:
+        offsets = offsets_of_lengths(lengths)
+    except OverflowError:
+        return None
+    payload_bytes = int(offsets[-1])
     if payload_bytes > payload_bytes_max and int(lengths.max()) > payload_bytes_max:
         return None
-    return (ends.astype("<i4").tobytes(), payload_bytes) if payload_bytes <= _PAYLOAD_BYTES_MAX else None
+    return offsets.tobytes(), payload_bytes
 
 
 def check_plain(data: memoryview, limits: Limits) -> Plain | None:
