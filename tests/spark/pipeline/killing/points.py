@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -77,6 +78,12 @@ def every_point() -> list[Point]:
     queries = [Point(query, moment) for query in QUERIES for moment in QUERYING]
     compacted = [Point(kind_of(table, COMPACTION), moment) for table in COMPACTED for moment in COMPACTING]
     return [*appended, *queries, *compacted]
+
+
+def part_of(points: Sequence[Point], part: int, parts: int) -> list[Point]:
+    """One of so many parts, counted from 1; together they are all points, each once."""
+    assert 1 <= part <= parts
+    return list(points[part - 1 :: parts])
 
 
 def some_points(seed: int, count: int) -> list[Point]:

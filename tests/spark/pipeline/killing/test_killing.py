@@ -11,13 +11,16 @@ import pytest
 from sealane.testing.node_process import NodeProcess
 from tests.spark.pipeline.killing.load import Load
 from tests.spark.pipeline.killing.oracle import expect_all_once, expect_nothing_twice
-from tests.spark.pipeline.killing.points import Moment, Point, every_point, some_points
+from tests.spark.pipeline.killing.points import Moment, Point, every_point, part_of, some_points
 from tests.spark.pipeline.killing.story import Story
 
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("SEALANE_KILL_SEED", "0"))
-POINTS = every_point() if os.environ.get("SEALANE_KILL_ALL") == "1" else some_points(SEED, 3)
+TAKES_ALL = os.environ.get("SEALANE_KILL_ALL") == "1"
+PART, PARTS = map(int, os.environ.get("SEALANE_KILL_PART", "1/1").split("/"))
+"""Of all points, for who has not the time for all of them at once: `2/6` is the second of six parts."""
+POINTS = part_of(every_point(), PART, PARTS) if TAKES_ALL else some_points(SEED, 3)
 """A start of Spark takes seconds: some of the points, by a seed, unless all are asked for."""
 PARTITIONS_ADDED = {2: ("payments", 3), 4: ("orders", 3), 5: ("payments", 5)}
 """While the job is down, after so many lives."""
@@ -28,7 +31,7 @@ LATER = (
     Point("history", Moment.BEFORE_SPARKS_COMMIT),
 )
 """Where one is killed whose queries have stayed since an earlier cycle."""
-LATER_POINTS = LATER if os.environ.get("SEALANE_KILL_ALL") == "1" else (LATER[SEED % len(LATER)],)
+LATER_POINTS = part_of(LATER, PART, PARTS) if TAKES_ALL else [LATER[SEED % len(LATER)]]
 
 
 @pytest.fixture
