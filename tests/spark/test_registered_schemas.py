@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import sealane
@@ -62,6 +64,30 @@ def test_avro_of_another_version_is_not_read_with_this_one(spark: SparkSession, 
 
     assert table["value"].to_pylist() == [None, {"b": 2, "a": 3}]
     assert table["_corrupt"].to_pylist() == [old, None]
+
+
+def test_protobuf_and_arrow_have_the_columns_of_their_topics_schemas(
+    spark: SparkSession, node: NodeProcess, topic: str
+) -> None:
+    text = 'syntax = "proto3"; message Order { int64 id = 1; map<string, int32> stock = 2; optional string city = 3; }'
+    schema = pa.schema([("n", pa.uint8()), ("at", pa.timestamp("ns", "UTC"))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist([{"n": 1}, {"n": 255}], schema=schema))
+    arrow = f"{topic}-arrow"
+    with sealane.connect_sync(node.url) as lane:
+        lane.publish(topic, b"before there was a schema")
+        lane.administer("schema.register", topic=topic, schema=text, format="protobuf")
+        lane.publish(topic, b"\x08\x07\x12\x05\x0a\x01a\x10\x01")
+        encoded = base64.b64encode(schema.serialize()).decode()
+        lane.administer("schema.register", topic=arrow, schema=encoded, format="arrow")
+        lane.publish(arrow, bytes(sink.getvalue()))
+
+    found = source(spark, node, topic).load().orderBy("offset").toArrow()
+    assert found["value"].to_pylist() == [None, {"id": 7, "stock": [("a", 1)], "city": None}]
+    assert found["_corrupt"].to_pylist() == [b"before there was a schema", None]
+    rows = source(spark, node, arrow).load().selectExpr("inline(value.rows)").toArrow()
+    assert rows.to_pylist() == [{"n": 1, "at": None}, {"n": 255, "at": None}]
 
 
 def test_a_stream_takes_the_schema_too(spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path) -> None:

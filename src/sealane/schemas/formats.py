@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import base64
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -24,6 +26,13 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of Protobuf: the full name of the message that payloads are."""
     compiled: bytes | None = None
     """Of Protobuf: the text as a FileDescriptorSet, with all that it imports."""
+
+
+def definition_shown(told: Mapping[str, Any]) -> Definition:
+    """The schema that the node's `schema.show` has told of."""
+    compiled = told["compiled"]
+    data = None if compiled is None else base64.b64decode(compiled)
+    return Definition(told["format"], told["schema"], told["message"], data)
 
 
 def open_schema(definition: Definition) -> Schema:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import functools
 import io
 import json
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -167,6 +172,79 @@ def test_avro_has_columns_and_its_numbers_are_hashed(
         0: (hashed, 0.5, 7, None),
         1: ("none", 1.5, 2**40, 3),
     }
+
+
+ORDER = """
+syntax = "proto3";
+message Order {{
+  string phone = 1;
+  message Line {{ double price = 1; repeated string tags = 2; }}
+  repeated Line lines = 2;
+  oneof paid {{ string card = 3; bool cash = 4; }}
+  optional int32 n = 5;
+  {more}
+}}
+"""
+
+
+def test_protobuf_and_arrow_have_columns_and_poison_stops_neither(
+    spark: SparkSession, lane: SyncLane, topic: str, node: NodeProcess, settings: PipelineSettings, lake: Lake
+) -> None:
+    """One is compiled by the node, and read by its descriptors; each row of the other is a row of its table."""
+    arrow, small = f"{topic}-arrow", pa.schema([("phone", pa.int64()), ("n", pa.uint16())])
+    large = small.append(pa.field("city", pa.large_utf8()))
+    settings = dataclasses.replace(settings, topics=f"{topic},{arrow}")
+    register = functools.partial(lane.administer, "schema.register", validate=False, compatibility="forward")
+    register(topic=topic, schema=ORDER.format(more=""), format="protobuf")
+    register(topic=arrow, schema=base64.b64encode(small.serialize()).decode(), format="arrow")
+    phone, price = b"\x0a\x0f" + NUMBER.encode(), b"\x12\x0c\x09" + struct.pack("<d", 1.5) + b"\x12\x01x"
+    # The last has a field of another type, and the one before it ends too early.
+    lane.publish_many(topic, [phone + price + b"\x20\x01\x28\x00", b"", b"\x0a\x0f", b"\x08\x01"])
+    rows_of_arrow = [{"phone": 491701234567, "n": 1}, {"phone": None, "n": 2}]
+    lane.publish_many(arrow, [_arrow(small, *rows_of_arrow), b"poison"])
+    take_in(spark, settings)
+    register(topic=topic, schema=ORDER.format(more="map<int32, string> names = 6;"), format="protobuf")
+    register(topic=arrow, schema=base64.b64encode(large.serialize()).decode(), format="arrow")
+    lane.publish(topic, b"\x32\x05\x08\x07\x12\x01y")
+    lane.publish(arrow, _arrow(large, {"phone": 1, "n": 3, "city": NUMBER}))
+    take_in(spark, settings)
+
+    keys = keys_of(lake, keys_path(settings))
+    hashed, local = keys.hash_number("default", NUMBER), keys.hash_number("default", "491701234567")
+    first = typed_table(f"default/{topic}", 1)
+    assert values(lake, first, "phone", "lines", "card", "cash", "n", "names") == {
+        0: (hashed, [{"price": 1.5, "tags": ["x"]}], None, True, 0, None),
+        1: ("", [], None, None, None, None),
+        4: ("", [], None, None, None, [(7, "y")]),
+    }
+    found = rows(lake, typed_table(f"default/{arrow}", 1))
+    assert sorted((row["offset"], row["_row"], row["phone"], row["n"], row.get("city")) for row in found) == [
+        (0, 0, local, 1, None),
+        (0, 1, None, 2, None),
+        (2, 0, "1", 3, hashed),
+    ]
+    poison = {(row["offset"], row["reason"].partition(":")[0]) for row in rows(lake, QUARANTINE)}
+    assert {offset for offset, _ in poison} == {1, 2, 3}
+    assert all(reason.startswith("it does not fit the schema at $") for _, reason in poison)
+
+    view = f"typed_default_{arrow}".replace("-", "_").replace(".", "_").lower()
+    assert ask_tables(spark, lake.root, f"SELECT sum(n), count(city) FROM {view}")[1] == [[6, 1]]
+    # By Spark's tasks as well, which get the descriptors with the job.
+    before = {table.name: rows(lake, table) for table in lake.typed_tables()}
+    assert backfill_typed(spark, lake, settings, keys, local_bytes=0) == 6
+    again = {table.name: rows(lake, table) for table in lake.typed_tables()}
+    assert again[f"default/{arrow}/v1"] == [row | {"city": row.get("city")} for row in before[f"default/{arrow}/v1"]]
+    # Of a map nobody can tell whether it was there.
+    assert [row["names"] for row in again[first.name]] == [[], [], [(7, "y")]]
+    assert forget(lake, keys, number=NUMBER).changed > 0
+    assert values(lake, first, "phone", "cash")[0] == (None, None)
+
+
+def _arrow(schema: pa.Schema, *records: dict[str, Any]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist(list(records), schema=schema))
+    return bytes(sink.getvalue())
 
 
 def _avro(schema: dict[str, Any], **record: Any) -> bytes:

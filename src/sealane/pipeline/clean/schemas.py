@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
@@ -13,7 +11,7 @@ import sealane
 from sealane.errors import MissingExtra, SchemaNotFound
 from sealane.log import get_log
 from sealane.pipeline.settings import PipelineSettings
-from sealane.schemas.formats import Definition, Format, open_schema
+from sealane.schemas.formats import Definition, Format, definition_shown, open_schema
 from sealane.schemas.schema import Schema
 
 log = get_log("sealane.pipeline")
@@ -63,7 +61,7 @@ def _versions(lane: sealane.SyncLane, topic: str) -> tuple[Definition, ...]:
     try:
         numbers = sorted((told["version"] for told in lane.administer("schema.list", topic=topic)), reverse=True)
         shown = [lane.administer("schema.show", topic=topic, version=number) for number in numbers]
-        definitions = tuple(map(_definition, shown))
+        definitions = tuple(map(definition_shown, shown))
         for definition in definitions:
             _opened(definition)
     except SchemaNotFound:
@@ -72,9 +70,3 @@ def _versions(lane: sealane.SyncLane, topic: str) -> tuple[Definition, ...]:
         log.warning("payloads of a topic are not checked by its schema", topic=topic, why=str(error))
         return ()
     return definitions
-
-
-def _definition(told: Mapping[str, Any]) -> Definition:
-    compiled = told["compiled"]
-    data = None if compiled is None else base64.b64decode(compiled)
-    return Definition(told["format"], told["schema"], told["message"], data)

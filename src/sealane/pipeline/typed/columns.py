@@ -19,7 +19,10 @@ MESSAGE_COLUMNS = tuple(MESSAGE_SCHEMA.field(name) for name in ("id", "partition
 MISFIT = pa.field("_misfit", pa.utf8())
 """Why a row has no values, where it has none."""
 
-_TAKEN = (*(field.name for field in MESSAGE_COLUMNS), MISFIT.name, "domain", "topic", "date")
+ROW = pa.field("_row", pa.int64())
+"""Which row of its payload it is, where payloads have any number of them, as Arrow's have."""
+
+_TAKEN = (*(field.name for field in MESSAGE_COLUMNS), ROW.name, MISFIT.name, "domain", "topic", "date")
 _UNUSUAL = re.compile(r"[^\w-]")
 """What names are written without: Delta takes none of ` ,;{}()=`, and a dot means a field within another one in SQL."""
 
@@ -37,7 +40,7 @@ def widened(type: pa.DataType) -> pa.DataType | None:
         return None if item is None else pa.list_(item)
     if pa.types.is_map(type):
         item = widened(type.item_type)
-        return None if item is None else pa.map_(type.key_type, item)
+        return None if item is None else pa.map_(widened(type.key_type), item)
     if pa.types.is_struct(type):
         fields = [(field.name, wide) for field in type if (wide := widened(field.type)) is not None]
         return pa.struct(fields) if fields else None
@@ -76,9 +79,9 @@ def columns_of(fields: pa.StructType) -> pa.StructType:
     return _named(fields, _TAKEN)
 
 
-def row_schema(columns: pa.StructType) -> pa.Schema:
-    """Of a table with these columns, as its files have it."""
-    return pa.schema([*MESSAGE_COLUMNS, *columns, MISFIT])
+def row_schema(columns: pa.StructType, *, has_rows: bool = False) -> pa.Schema:
+    """Of a table with these columns, as its files have it; `has_rows`: a message may be any number of rows."""
+    return pa.schema([*MESSAGE_COLUMNS, *columns, *([ROW] if has_rows else []), MISFIT])
 
 
 def _named(type: pa.DataType, taken: tuple[str, ...] = ()) -> pa.DataType:
@@ -128,6 +131,6 @@ def as_columns(values: pa.Array, fields: pa.DataType, columns: pa.DataType) -> p
     if pa.types.is_map(columns):
         items = as_columns(values.items, fields.item_type, columns.item_type)
         entry = pa.struct([columns.key_field, columns.item_field])
-        entries = pa.Array.from_buffers(entry, len(items), [None], children=[values.keys, items])
+        entries = pa.Array.from_buffers(entry, len(items), [None], children=[values.keys.cast(columns.key_type), items])
         return pa.Array.from_buffers(columns, len(values), values.buffers()[:2], values.null_count, children=[entries])
     return values.cast(columns)

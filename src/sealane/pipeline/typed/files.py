@@ -15,7 +15,6 @@ from sealane.pipeline.clean.numbers import Numbers
 from sealane.pipeline.lake.parquet_files import parquet_writer
 from sealane.pipeline.lake.tables import CLEAN_MESSAGES, Lake, typed_table
 from sealane.pipeline.secrets.lake_keys import LakeKeys
-from sealane.pipeline.typed.columns import columns_of, row_schema
 from sealane.pipeline.typed.rows import WANTED, TopicRows
 from sealane.pipeline.typed.versions import TypedVersion
 
@@ -71,7 +70,7 @@ class TypeFiles:
         versions = self._topics[topic]
         typed = TopicRows(versions, Numbers(self._keys, topic.partition("/")[0]))
         place = path.relative_to(Lake(self._root).path(CLEAN_MESSAGES))
-        schemas = {version.number: row_schema(columns_of(version.fields_type)) for version in versions}
+        schemas = {version.number: version.row_schema for version in versions}
         writers: dict[int, pq.ParquetWriter] = {}
         drafts: dict[Path, Path] = {}
         rows = 0

@@ -1,8 +1,9 @@
 """Forgetting somebody in the tables of single topics: rows stay, without key and values.
 
 A row tells by itself if its key or one of its values is a number's hash. It does not if a header of its message said
-so, or a field that has no column; the clean table tells that. And the clean table does not tell what is in Avro, whose
-columns do. So each is asked before the other is changed: see `sealane.pipeline.bulk.forgetting`.
+so, or a field that has no column; the clean table tells that. And the clean table does not tell what is in Avro,
+Protobuf and Arrow, whose columns do. So each is asked before the other is changed: see
+`sealane.pipeline.bulk.forgetting`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import pyarrow.parquet as pq
 from sealane.message.arrow_compute import pc
 from sealane.pipeline.bulk.rewriting import BulkReport, Changed, domain_of, rewrite, with_column
 from sealane.pipeline.lake.tables import Lake, Table
-from sealane.pipeline.typed.columns import MESSAGE_COLUMNS
+from sealane.pipeline.typed.columns import MESSAGE_COLUMNS, ROW
 from sealane.pipeline.typed.files import topic_of
 
 Ids = Mapping[str, frozenset[bytes]]
 """Of messages, by the full names of their topics."""
 
-_KEPT = frozenset(field.name for field in MESSAGE_COLUMNS) - {"key"}
+_KEPT = frozenset(field.name for field in (*MESSAGE_COLUMNS, ROW)) - {"key"}
 
 
 class Subject:
@@ -49,6 +50,8 @@ def _has_text(values: pa.Array, text: str) -> npt.NDArray[np.bool_]:
     type = values.type
     if pa.types.is_string(type):
         return np.asarray(pc.fill_null(pc.equal(values, text), False))
+    if pa.types.is_binary(type):
+        return np.asarray(pc.fill_null(pc.equal(values, text.encode()), False))
     if pa.types.is_struct(type):
         parts = [_has_text(part, text) for part in values.flatten()]
         return np.logical_or.reduce(parts) if parts else np.zeros(len(values), bool)

@@ -40,6 +40,8 @@ def without_numbers(values: pa.Array, numbers: Numbers, by_name: bool = False) -
     type = values.type
     if pa.types.is_string(type):
         return _texts(values, numbers, by_name)
+    if pa.types.is_binary(type):
+        return _bytes(values, numbers, by_name)
     if by_name and is_numeric(type):
         return _each(values, numbers, by_name)
     if pa.types.is_map(type):
@@ -65,6 +67,25 @@ def _texts(values: pa.Array, numbers: Numbers, by_name: bool) -> pa.Array:
         return values
     mask = pa.array(may_be)
     return pc.replace_with_mask(values, mask, _each(values.filter(mask), numbers, by_name))
+
+
+def _bytes(values: pa.Array, numbers: Numbers, by_name: bool) -> pa.Array:
+    """Bytes may be a text, and are bytes again."""
+    may_be = may_be_numbers(values)
+    if not may_be.any():
+        return values
+    mask = pa.array(may_be)
+    kept = [_of_text(value, numbers, by_name) for value in values.filter(mask).to_pylist()]
+    return pc.replace_with_mask(values, mask, pa.array(kept, values.type))
+
+
+def _of_text(value: bytes, numbers: Numbers, by_name: bool) -> bytes:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return value
+    found: str = _in_document(text, numbers, by_name)
+    return found.encode()
 
 
 def _each(values: pa.Array, numbers: Numbers, by_name: bool) -> pa.Array:
@@ -95,7 +116,7 @@ def _document(value: Any, type: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_map(type):
-        return {key: _document(item, type.item_type) for key, item in value}
+        return {str(key): _document(item, type.item_type) for key, item in value}
     if pa.types.is_list(type):
         return [_document(item, type.value_type) for item in value]
     if pa.types.is_struct(type):
@@ -108,9 +129,16 @@ def _value(document: Any, type: pa.DataType) -> Any:
     if document is None:
         return None
     if pa.types.is_map(type):
-        return [(key, _value(item, type.item_type)) for key, item in document.items()]
+        return [(_key(key, type.key_type), _value(item, type.item_type)) for key, item in document.items()]
     if pa.types.is_list(type):
         return [_value(item, type.value_type) for item in document]
     if pa.types.is_struct(type):
         return {field.name: _value(document.get(field.name), field.type) for field in type}
     return None if is_numeric(type) and isinstance(document, str) else document
+
+
+def _key(name: str, type: pa.DataType) -> Any:
+    """The key of a map whose name in a document this is: only what is a text there can have been hashed."""
+    if pa.types.is_string(type):
+        return name
+    return name == str(True) if pa.types.is_boolean(type) else int(name)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sealane.errors import CorruptData
 from sealane.pipeline.lake.tables import Lake, Table, typed_table
-from sealane.pipeline.typed.columns import merged
+from sealane.pipeline.typed.columns import columns_of, merged, row_schema
 from sealane.pipeline.typed.definitions import fields_of
 from sealane.schemas.formats import Definition
 from sealane.spark.values.spark_type import spark_json_of, type_of_spark_json
@@ -35,6 +35,16 @@ class TypedVersion(msgspec.Struct, frozen=True):
     @property
     def fields_type(self) -> pa.StructType:
         return type_of_spark_json(self.fields)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a message may be any number of rows."""
+        return any(definition.format == "arrow" for definition in self.definitions)
+
+    @property
+    def row_schema(self) -> pa.Schema:
+        """Of its files."""
+        return row_schema(columns_of(self.fields_type), has_rows=self.has_rows)
 
 
 def evolved(versions: tuple[TypedVersion, ...], registered: Iterable[Definition]) -> tuple[TypedVersion, ...]:

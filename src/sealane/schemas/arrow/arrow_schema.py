@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +17,15 @@ from sealane.schemas.paths import path_of
 from sealane.schemas.schema import Misfit, Problem
 
 _ARROW_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, KeyError, MemoryError)
+
+
+class Opened(NamedTuple):
+    """A payload that fits."""
+
+    schema: pa.Schema
+    """Its own, or the topic's if it has none."""
+    batches: list[pa.RecordBatch]
+    """What their buffers hold was validated."""
 
 
 class ArrowSchema:
@@ -47,20 +57,25 @@ class ArrowSchema:
 
     def check(self, payloads: Sequence[bytes]) -> Misfit | None:
         for index, payload in enumerate(payloads):
-            try:
-                problem = self._problem(payload)
-            except InvalidBatch as error:
-                problem = Problem("$", error.problem)
-            except UnicodeDecodeError:
-                problem = Problem("$", "the name of a column is no UTF-8")
-            if problem is not None:
-                return Misfit(index, problem.path, problem.text)
+            found = self.open(payload, index)
+            if isinstance(found, Misfit):
+                return found
         return None
+
+    def open(self, payload: bytes, index: int = 0) -> Opened | Misfit:
+        """What a payload holds, without a copy of it; or why it does not fit, under this index."""
+        try:
+            found = self._opened(payload)
+        except InvalidBatch as error:
+            found = Problem("$", error.problem)
+        except UnicodeDecodeError:
+            found = Problem("$", "the name of a column is no UTF-8")
+        return Misfit(index, found.path, found.text) if isinstance(found, Problem) else found
 
     def cannot_read(self, written: ArrowSchema, *, checks: bool) -> list[Problem]:
         return list(all_unread(list(self.schema), list(written.schema), ()))
 
-    def _problem(self, payload: bytes) -> Problem | None:
+    def _opened(self, payload: bytes) -> Opened | Problem:
         messages = list(messages_in(memoryview(payload)))
         if not messages:
             return Problem("$", "it has no Arrow message")
@@ -70,14 +85,10 @@ class ArrowSchema:
                 return Problem("$", "it has several messages, and the first is not their schema")
             if inspect(messages[0])[1:3] != self._parts:
                 return Problem("$", "it is a record batch without its schema, and has other columns than the topic's")
-            return _batch_problem(messages[0], self.schema)
+            return _batches(messages, self.schema)
         for problem in all_unread(list(self.schema), list(schema), ()):
             return problem
-        for message in messages[1:]:
-            found = _batch_problem(message, schema)
-            if found is not None:
-                return found
-        return None
+        return _batches(messages[1:], schema)
 
 
 def _schema_in(text: str) -> pa.Schema:
@@ -101,15 +112,18 @@ def _stream_schema(message: memoryview) -> pa.Schema | None:
         raise InvalidBatch("its first message cannot be read") from None
 
 
-def _batch_problem(message: memoryview, schema: pa.Schema) -> Problem | None:
-    """What is wrong with a record batch of a schema. Raises `InvalidBatch` for bytes that Arrow is not even shown."""
-    inspect(message)
-    try:
-        batch = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
-        batch.validate(full=True)
-    except _ARROW_ERRORS:
-        return Problem("$", "a record batch in it cannot be read with its schema")
-    for field, column in zip(schema, batch.columns, strict=True):
-        if not field.nullable and column.null_count:
-            return Problem(path_of((field.name,)), "it must not be null, and is")
-    return None
+def _batches(messages: Sequence[memoryview], schema: pa.Schema) -> Opened | Problem:
+    """Record batches of a schema. Raises `InvalidBatch` for bytes that Arrow is not even shown."""
+    found = []
+    for message in messages:
+        inspect(message)
+        try:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+            batch.validate(full=True)
+        except _ARROW_ERRORS:
+            return Problem("$", "a record batch in it cannot be read with its schema")
+        for field, column in zip(schema, batch.columns, strict=True):
+            if not field.nullable and column.null_count:
+                return Problem(path_of((field.name,)), "it must not be null, and is")
+        found.append(batch)
+    return Opened(schema, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sealane.schemas.extras import protobuf
 from sealane.schemas.paths import PATH_CHARS_MAX, path_of
@@ -16,6 +16,14 @@ from sealane.schemas.schema import Misfit, Problem
 COMPILED_BYTES_MAX = 256 << 10
 """Of a schema once it is compiled, with what it imports: four times what its text may have."""
 _PROBLEMS = 100
+
+
+class Parsed(NamedTuple):
+    """A payload that fits."""
+
+    message: Any
+    is_whole: bool
+    """Whether all of it is known. Otherwise it has numbers that may be there and are passed over."""
 
 
 class ProtobufSchema:
@@ -43,26 +51,32 @@ class ProtobufSchema:
         self.message = self._shape.name
         """Its full name."""
         self.identity = compiled + b"\0" + self.message.encode()
-        self._class: Any = factory.GetMessageClass(pool.FindMessageTypeByName(self.message))
+        self.descriptor: Any = pool.FindMessageTypeByName(self.message)
+        """The runtime's own."""
+        self._class: Any = factory.GetMessageClass(self.descriptor)
 
     def check(self, payloads: Sequence[bytes]) -> Misfit | None:
-        parse, unparsable = self._class.FromString, self._unparsable
         for index, payload in enumerate(payloads):
-            try:
-                message = parse(payload)
-            except unparsable:
-                return self._first_wrong(index, payload) or Misfit(index, "$", f"it is no message {self.message}")
-            if not message.IsInitialized():
-                missing = message.FindInitializationErrors()
-                return Misfit(index, _written(missing[0]), "it is required, and missing")
-            whole = message.ByteSize()
-            message.DiscardUnknownFields()
-            if message.ByteSize() != whole:
-                # Something is in it that the runtime could not place: of another type, or of an unknown number.
-                misfit = self._first_wrong(index, payload)
-                if misfit is not None:
-                    return misfit
+            found = self.parse(payload, index)
+            if isinstance(found, Misfit):
+                return found
         return None
+
+    def parse(self, payload: bytes, index: int = 0) -> Parsed | Misfit:
+        """The message that a payload is, without what is unknown in it; or why it is none, under this index."""
+        try:
+            message = self._class.FromString(payload)
+        except self._unparsable:
+            return self._first_wrong(index, payload) or Misfit(index, "$", f"it is no message {self.message}")
+        if not message.IsInitialized():
+            missing = message.FindInitializationErrors()
+            return Misfit(index, _written(missing[0]), "it is required, and missing")
+        whole = message.ByteSize()
+        message.DiscardUnknownFields()
+        if message.ByteSize() == whole:
+            return Parsed(message, True)
+        # Something is in it that the runtime could not place: of another type, or of an unknown number.
+        return self._first_wrong(index, payload) or Parsed(message, False)
 
     def cannot_read(self, written: ProtobufSchema, *, checks: bool) -> list[Problem]:
         rules = WireRules(self._shapes, written._shapes, checks=checks)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from sealane.schemas.formats import Format
 from sealane.spark.errors import InvalidOption
 from sealane.spark.options import texts as value
 from sealane.spark.options.access import ACCESS_OPTIONS, Access, find_access
@@ -22,6 +23,7 @@ Starting = Literal["earliest", "latest"] | datetime | OffsetsByTopic
 Ending = Literal["latest"] | datetime | OffsetsByTopic
 ValueFormat = Literal["json", "avro"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("json", "avro")
+"""Of schemas that a reader gives; the registry has more."""
 REGISTRY = "registry"
 LogKind = Literal["messages", "history"]
 LOG_KINDS: tuple[LogKind, ...] = ("messages", "history")
@@ -48,7 +50,7 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     fail_on_data_loss: bool
     keys: tuple[str, ...]
     """PEM texts of private keys that open envelopes."""
-    value_format: ValueFormat | None
+    value_format: Format | None
     value_schema: str | None
     from_registry: bool = False
     """Whether format and schema are those that the topic has registered: see `sealane.spark.source.registry`."""

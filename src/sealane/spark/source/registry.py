@@ -8,6 +8,7 @@ import msgspec
 
 from sealane.client.sync.lane import SyncLane
 from sealane.errors import SchemaNotFound
+from sealane.schemas.formats import definition_shown
 from sealane.schemas.json.document import Document
 from sealane.spark.errors import InvalidOption
 from sealane.spark.options.access import with_retries
@@ -41,9 +42,13 @@ def with_registered(options: ReadOptions) -> ReadOptions:
                     options, value_format="avro", value_schema=found["schema"], schema_id=found["id"]
                 )
             )
-    raise InvalidOption(
-        _OPTION, f"topic {topic!r} has a schema of {found['format']}; columns are made of json and avro"
-    )
+        case format:
+            # A record batch without its schema does not tell either; a Protobuf message has numbers for its fields.
+            by_id = found["id"] if format == "arrow" else None
+            from sealane.spark.values import definition_text
+
+            text = definition_text(definition_shown(found))
+            return _checked(msgspec.structs.replace(options, value_format=format, value_schema=text, schema_id=by_id))
 
 
 def _spark(text: str) -> str:

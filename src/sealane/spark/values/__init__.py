@@ -1,4 +1,5 @@
-"""Payloads as typed columns: a schema that the reader gives, JSON or Avro, and what does not fit it set aside.
+"""Payloads as typed columns: a schema that the reader gives, JSON or Avro, or the registry, and what does not fit it
+set aside.
 
 A payload is judged by itself alone: what it becomes, and whether it is corrupt, never depends on the messages beside
 it. Nothing here needs Spark; the types are Arrow's, exactly those that Spark takes.
@@ -8,14 +9,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
 import pyarrow as pa
 
+from sealane.schemas.formats import Definition
 from sealane.spark.errors import InvalidOption
 from sealane.spark.values.avro_values import AvroValues
 from sealane.spark.values.json_values import JsonValues
 from sealane.spark.values.spark_type import spark_json_of
 
-__all__ = ["VALUE_FORMATS", "Values", "spark_type_json", "values_of"]
+__all__ = ["VALUE_FORMATS", "Values", "definition_text", "spark_type_json", "values_of"]
 
 VALUE_FORMATS = ("json", "avro")
 
@@ -34,13 +37,27 @@ class Values(Protocol):
 def values_of(format: str, schema: str) -> Values:
     """How to read payloads of this format. Raises `InvalidOption` if the schema cannot be.
 
-    A schema for JSON is Spark's DDL or Spark's JSON form of a struct; one for Avro is Avro's own.
+    A schema for JSON is Spark's DDL or Spark's JSON form of a struct; one for Avro is Avro's own. Those for Protobuf
+    and Arrow are what `definition_text` makes of the registry's.
     """
     if format == "json":
         return JsonValues(schema)
     if format == "avro":
         return AvroValues(schema)
+    if format == "protobuf":
+        from sealane.spark.values.protobuf_values import ProtobufValues
+
+        return ProtobufValues(msgspec.json.decode(schema, type=Definition))
+    if format == "arrow":
+        from sealane.spark.values.arrow_values import ArrowValues
+
+        return ArrowValues(msgspec.json.decode(schema, type=Definition))
     raise InvalidOption("valueFormat", f"{format!r} is not known; it can be {' or '.join(VALUE_FORMATS)}")
+
+
+def definition_text(definition: Definition) -> str:
+    """A schema of the registry as text."""
+    return msgspec.json.encode(definition).decode()
 
 
 def spark_type_json(values: Values) -> str:

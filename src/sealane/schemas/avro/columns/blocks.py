@@ -16,6 +16,7 @@ import pyarrow as pa
 from sealane.schemas.avro.columns import walking
 from sealane.schemas.avro.columns.cursor import Cursor, Int64s, Rows
 from sealane.schemas.avro.columns.scalars import TEXT, Reader
+from sealane.schemas.last_keys import last_of_each
 
 FEW_ROWS = 32
 """So many cost as much to read an item of each at once as to walk through them: some tens of microseconds."""
@@ -52,7 +53,7 @@ class Map:
 
     def read(self, cursor: Cursor) -> pa.Array:
         starts, (keys, values) = _Items((TEXT, self.value)).read(cursor)
-        kept = _last_of_each(starts, keys)
+        kept = last_of_each(starts, keys)
         if len(kept) < len(keys):
             taken = pa.array(kept)
             keys, values = keys.take(taken), values.take(taken)
@@ -175,13 +176,3 @@ class _Items:
             left, at = walking.block(data, at, bytes_min)
             if not left:
                 return at
-
-
-def _last_of_each(starts: Int64s, keys: pa.Array) -> Rows:
-    """Which entries to keep, in their order, so that each row has a key once."""
-    of_rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    encoded = keys.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    both = of_rows * max(1, len(encoded.dictionary)) + codes
-    _, first_from_behind = np.unique(both[::-1], return_index=True)
-    return np.sort(len(both) - 1 - first_from_behind)
