@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -92,3 +94,32 @@ def test_a_long_name_of_the_directory_for_temporary_files_is_no_matter(
     with closing(Gate()) as gate:
         assert len(os.fsencode(gate.path)) < 104
     assert list(long.iterdir()) == []
+
+
+HOLDS_A_GATE = """
+import sys
+from sealane.pipeline.steps.gate import Gate
+gate = Gate()
+print(gate.path, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_pipeline_leaves_is_removed_by_the_next_and_no_more(tmp_path: Path) -> None:
+    other = tmp_path / "sealane-gate-of-somebody"
+    other.mkdir()
+    command = [sys.executable, "-c", HOLDS_A_GATE]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+    with subprocess.Popen(command, **pipes) as killed, subprocess.Popen(command, **pipes) as alive:  # type: ignore[call-overload]
+        left, kept = (Path(process.stdout.readline().strip()) for process in (killed, alive))
+        killed.kill()
+        killed.wait()
+        assert left.exists()
+        with subprocess.Popen(command, **pipes) as following:  # type: ignore[call-overload]
+            assert Path(following.stdout.readline().strip()).exists()
+            assert not left.parent.exists()
+            assert kept.exists(), "its pipeline lives"
+            following.stdin.close()
+        alive.stdin.close()
+    assert list(tmp_path.iterdir()) == [other]

@@ -6,14 +6,19 @@ micro-batch as done, and gets no answer before the pipeline has given the word. 
 everything up to the last word is in.
 
 The source is a process that Spark starts, on the machine of the driver. It finds the gate by a path that nobody but
-this user can get to.
+this user can get to. A pipeline that is killed leaves the directory of its gates behind, and the next one that makes a
+gate on the machine removes it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import select
+import shutil
 import socket
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 _QUESTION = b"?"
 _PATH_BYTES_MAX = 100
 """Of a socket's path: systems have 104 to 108."""
+_PREFIX = "sealane-gate-"
+_SOCKET = "gate"
 _SHORT = "/tmp"  # noqa: S108 - a directory of one's own is made in it
 
 
@@ -38,11 +45,14 @@ class Gate:
     """The pipeline's side of it."""
 
     def __init__(self) -> None:
-        self._home = tempfile.TemporaryDirectory(prefix="sealane-")
+        self._home = tempfile.TemporaryDirectory(prefix=_PREFIX)
         if len(self._path().encode()) > _PATH_BYTES_MAX:
             self._home.cleanup()
-            self._home = tempfile.TemporaryDirectory(prefix="sealane-", dir=_SHORT)
+            self._home = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_SHORT)
+        _remove_left(Path(self._home.name).parent)
         self.path = self._path()
+        self._lock = _locked(self._home.name)
+        """Before the socket is there, and for as long as this process lives, however that ends."""
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listening.bind(self.path)
         self._listening.listen()
@@ -50,7 +60,7 @@ class Gate:
         self._is_asked = False
 
     def _path(self) -> str:
-        return f"{self._home.name}/gate"
+        return f"{self._home.name}/{_SOCKET}"
 
     def is_asked(self, wait_seconds: float) -> bool:
         """Whether the source waits for the word. If it does not yet, that is waited for, for so long at most."""
@@ -81,6 +91,32 @@ class Gate:
             if each is not None:
                 each.close()
         self._home.cleanup()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _remove_left(directory: Path) -> None:
+    """Take away what killed processes have left: directories with a socket, whose lock nobody has any more."""
+    for path in directory.glob(f"{_PREFIX}*/{_SOCKET}"):
+        try:
+            lock = _locked(path.parent)
+        except OSError:  # It is another user's, or was removed meanwhile.
+            continue
+        if lock is not None:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            os.close(lock)
+
+
+def _locked(directory: Path | str) -> int | None:
+    """What holds a directory until it is closed; None if somebody else does."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 class AtTheGate:
