@@ -1,4 +1,6 @@
-"""The pipeline on a real master and two workers, by one setting: the tables are those of the same oracle."""
+"""The pipeline on a real master and two workers, by one setting: the tables are those of the same oracle, though an
+executor is killed in every kind of task that they do.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,13 @@ from typer.testing import CliRunner
 from sealane.cli.main import app
 from sealane.testing.node_process import NodeProcess
 from tests.java import SHORT_LIVED, compiled_home
+from tests.spark.clusters.pipeline_job import TASKS
 from tests.spark.clusters.standalone import LOOPBACK, StandaloneCluster
+from tests.spark.killing.lives import python_path
+from tests.spark.killing.plan import DIRECTORY, Deed, Plan
 from tests.spark.pipeline.killing.load import TOPICS, Load
 from tests.spark.pipeline.killing.oracle import expect_all_once
+from tests.spark.pipeline.killing.points import Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,11 +47,13 @@ def command(lake: Path, url: str, folder: Path) -> list[str]:
     return [*pipeline, "--data", str(folder / "data")]
 
 
-def run_on(master: str, lake: Path, url: str, folder: Path) -> None:
-    """In a process of its own."""
-    (folder / "spark-defaults.conf").write_text("".join(f"{name} {text}\n" for name, text in DEFAULTS.items()))
+def run_on(master: str, lake: Path, url: str, folder: Path, plan: Plan) -> None:
+    """In a process of its own, by a plan that executors know as well."""
+    inherited = {"spark.executorEnv.PYTHONPATH": python_path(), f"spark.executorEnv.{DIRECTORY}": str(plan.directory)}
+    defaults = {**DEFAULTS, **inherited}
+    (folder / "spark-defaults.conf").write_text("".join(f"{name} {text}\n" for name, text in defaults.items()))
     done = subprocess.run(
-        [sys.executable, "-m", "sealane", *command(lake, url, folder), "--master", master],
+        [sys.executable, "-m", "tests.spark.clusters.pipeline_job", *command(lake, url, folder), "--master", master],
         capture_output=True,
         text=True,
         timeout=RUN_SECONDS_MAX,
@@ -53,6 +61,8 @@ def run_on(master: str, lake: Path, url: str, folder: Path) -> None:
         env={
             **os.environ,
             **compiled_home(),
+            "PYTHONPATH": python_path(),
+            DIRECTORY: str(plan.directory),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_CONF_DIR": str(folder),
             "SPARK_LOCAL_IP": LOOPBACK,
@@ -67,9 +77,14 @@ def test_on_a_cluster_the_tables_are_the_same_and_a_lake_goes_on_wherever_it_run
     lake, before = tmp_path / "lake", cluster.executors()
     with Load(own_node.url) as load:
         load.round()
-        run_on(cluster.url, lake, load.url, tmp_path)
-        workers = {executor.parents[1].name for executor in cluster.executors() - before}
-        assert workers == {"worker-0", "worker-1"}, "both have run an executor"
+        plan = Plan(tmp_path / "plan")
+        for task in TASKS:
+            plan.add(task, Deed.KILL_ITS_JAVA, Moment.WITHIN_A_TASK)
+        run_on(cluster.url, lake, load.url, tmp_path, plan)
+        assert not plan.left(), "each kind of task has lost its executor once"
+        executors = cluster.executors() - before
+        assert len(executors) > len(TASKS), "others have taken the places of those that were killed"
+        assert {executor.parents[1].name for executor in executors} == {"worker-0", "worker-1"}, "both have run one"
         expect_all_once(lake, load)
         load.add_partitions("payments", 3)
         load.round()

@@ -33,6 +33,8 @@ class Deed(StrEnum):
     """What happens there."""
 
     KILL_EXECUTOR = "kill-executor"
+    KILL_ITS_JAVA = "kill-its-java"
+    """Of a worker on a cluster: the executor that it works for. The worker goes on, until it finds that out."""
     HOLD = "hold"
     """Wait there until all may go on, or until the driver is killed."""
 
@@ -63,6 +65,8 @@ class Plan:
         """Called by the job: returns, or does not."""
         if self._take(self._file(topic, Deed.KILL_EXECUTOR, step)):
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._take(self._file(topic, Deed.KILL_ITS_JAVA, step)):
+            os.kill(_java_of_a_cluster(), signal.SIGKILL)
         if self._take(self._file(topic, Deed.HOLD, step)):
             self._said(f"{topic} held").touch()
             self._wait(lambda: self._said("go").exists() or self._said("dead").exists(), "that it may go on")
@@ -107,3 +111,10 @@ class Plan:
         except FileNotFoundError:
             return False
         return True
+
+
+def _java_of_a_cluster() -> int:
+    """A Python worker is a child of its daemon, which is a child of the executor."""
+    found = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+    assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{found}/cmdline").read_bytes(), "it is no executor"
+    return found
