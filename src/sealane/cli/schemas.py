@@ -214,13 +214,10 @@ def check(
 def _check_payloads(
     topic: str, file: str, lines: bool, version: int | None, as_json: bool, url: Url, data: Data
 ) -> None:
-    import base64
-
-    from sealane.schemas import Definition, open_schema
+    from sealane.schemas import definition_shown, open_schema
 
     found = ask(url, data, lambda lane: lane.administer("schema.show", topic=topic, version=version))
-    compiled = None if found["compiled"] is None else base64.b64decode(found["compiled"])
-    schema = open_schema(Definition(found["format"], found["schema"], found["message"], compiled))
+    schema = open_schema(definition_shown(found))
     count, misfits = 0, []
     for count, payload in enumerate(payloads_in(file, lines=lines), 1):
         misfit = schema.check([payload])

@@ -7,7 +7,6 @@ when the node refuses something that was checked by them, they are asked for aga
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ import msgspec
 from sealane.errors import SchemaMismatch, SchemaNotFound, Unavailable
 from sealane.message import Batch
 from sealane.node.locks import Locks
-from sealane.schemas import Definition, Schema, open_schema
+from sealane.schemas import Schema, definition_shown, open_schema
 
 SCHEMA_SECONDS = 120.0
 """How long a schema that was looked up is used."""
@@ -92,9 +91,6 @@ def _read(told: Any, before: TopicSchema | None) -> TopicSchema | None:
             return None
         if before is not None and before.id == told["id"]:
             return before
-        compiled = told["compiled"]
-        data = None if compiled is None else base64.b64decode(compiled)
-        definition = Definition(told["format"], told["schema"], told["message"], data)
-        return TopicSchema(told["topic"], told["version"], told["id"], open_schema(definition))
+        return TopicSchema(told["topic"], told["version"], told["id"], open_schema(definition_shown(told)))
     except (LookupError, TypeError, ValueError):
         raise Unavailable("the node answered a question for a schema with something else") from None

@@ -7,7 +7,7 @@ libraries that read schemas are loaded when a schema of their format is first us
 from __future__ import annotations
 
 from sealane.schemas.compatibility import MODES, Mode, incompatibilities
-from sealane.schemas.formats import FORMATS, Definition, Format, open_schema
+from sealane.schemas.formats import FORMATS, Definition, Format, definition_shown, open_schema
 from sealane.schemas.schema import Misfit, Problem, Schema
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Mode",
     "Problem",
     "Schema",
+    "definition_shown",
     "incompatibilities",
     "open_schema",
 ]

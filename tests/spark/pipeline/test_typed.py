@@ -200,7 +200,7 @@ def test_protobuf_and_arrow_have_columns_and_poison_stops_neither(
     phone, price = b"\x0a\x0f" + NUMBER.encode(), b"\x12\x0c\x09" + struct.pack("<d", 1.5) + b"\x12\x01x"
     # The last has a field of another type, and the one before it ends too early.
     lane.publish_many(topic, [phone + price + b"\x20\x01\x28\x00", b"", b"\x0a\x0f", b"\x08\x01"])
-    rows_of_arrow = [{"phone": 491701234567, "n": 1}, {"phone": None, "n": 2}]
+    rows_of_arrow: list[dict[str, Any]] = [{"phone": 491701234567, "n": 1}, {"phone": None, "n": 2}]
     lane.publish_many(arrow, [_arrow(small, *rows_of_arrow), b"poison"])
     take_in(spark, settings)
     register(topic=topic, schema=ORDER.format(more="map<int32, string> names = 6;"), format="protobuf")

@@ -49,7 +49,7 @@ PLAIN = pa.schema([("a", pa.int64()), ("b", pa.utf8())])
 
 
 def test_a_payload_is_any_number_of_rows_with_its_schema_or_without() -> None:
-    rows = [{"a": 1, "b": "x"}, {"a": None, "b": None}]
+    rows: list[dict[str, Any]] = [{"a": 1, "b": "x"}, {"a": None, "b": None}]
     two = batch(PLAIN, *rows)
     assert read(PLAIN, stream(two), bare(two), b"none", None, stream(two, two), stream(schema=PLAIN)) == [
         rows,
@@ -117,7 +117,7 @@ def test_types_become_those_that_tables_have() -> None:
 
 def test_of_a_key_that_is_there_twice_the_last_counts() -> None:
     schema = pa.schema([("m", pa.map_(pa.utf8(), pa.int64()))])
-    rows = [{"m": [("a", 1), ("b", 2), ("a", 3)]}, {"m": None}, {"m": [("a", 4)]}]
+    rows: list[dict[str, Any]] = [{"m": [("a", 1), ("b", 2), ("a", 3)]}, {"m": None}, {"m": [("a", 4)]}]
     (found,) = read(schema, bare(batch(schema, *rows)))
     assert found == [{"m": [("b", 2), ("a", 3)]}, {"m": None}, {"m": [("a", 4)]}]
 
