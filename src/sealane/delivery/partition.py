@@ -228,6 +228,10 @@ class Partition:
             subscription.scan_plain(min(odd, self.visible))
         return None
 
+    def is_plain_from(self, offset: int) -> bool:
+        """Whether everything from here on is for everyone, and no scan has to look into it."""
+        return not self.addressed and (not self.unplain or self.unplain.max() < offset)
+
     def scan(self, subscription: Subscription, base: int, batch: Batch, now_us: int) -> list[Expired]:
         """Look into the batch that `advance` asked for."""
         following = bisect_right(self.addressed, subscription.scanned, key=_run_start)
