@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from pyroaring import BitMap64
 
@@ -48,8 +48,7 @@ from sealane.errors import QueueFull, SubscriptionNotFound
 from sealane.message import Batch
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(msgspec.Struct, frozen=True, eq=False):
     """What a publish comes to: the batch to store (None: all of it is stored already) and where each message is."""
 
     batch: Batch | None
@@ -227,6 +226,10 @@ class Partition:
                 return at
             subscription.scan_plain(min(odd, self.visible))
         return None
+
+    def is_plain_from(self, offset: int) -> bool:
+        """Whether everything from here on is for everyone, and no scan has to look into it."""
+        return not self.addressed and (not self.unplain or self.unplain.max() < offset)
 
     def scan(self, subscription: Subscription, base: int, batch: Batch, now_us: int) -> list[Expired]:
         """Look into the batch that `advance` asked for."""

@@ -91,6 +91,24 @@ class Subscription:
             events.append(event)
         return events
 
+    def grant_fresh(self, consumer: str, stop: int, *, lease: int, now_us: int, bound: bool = True) -> Granted | None:
+        """Scan and grant in one step: everything from the end of the scan to `stop`, which is plain and not empty.
+
+        None, and nothing has changed, unless that is all there is to grant, and new to this subscription.
+        """
+        start = self.scanned
+        if self.config.mode == "key-shared" or self.config.filter is not None or self.attempts.levels:
+            return None
+        if start < self.settled.floor or self.backlog.has_ready(consumer):
+            return None
+        for known in (self.settled.above, self.leases.outstanding, self.parked.members, self.dying.members):
+            if known and known.max() >= start:
+                return None
+        event = Granted(self.name, lease, consumer, (start, stop), now_us, now_us + self.config.lease_us, bound)
+        self._lease(event, span(start, stop))
+        self.scanned = stop
+        return event
+
     def ack(self, lease: int, offsets: BitMap64 | None, now_us: int) -> Acked | None:
         """Settle what the lease still holds of the offsets (None: all of it)."""
         held = self.leases.held(lease, offsets)

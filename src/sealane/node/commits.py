@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from msgspec import structs
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from sealane.node.owner import PartitionOwner
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(msgspec.Struct, frozen=True, eq=False):
     """One partition's share of a commit."""
 
     owner: PartitionOwner
@@ -65,7 +64,7 @@ def stage_all(owner: PartitionOwner, batches: Sequence[Batch], planned: Sequence
     for batch in others:
         further.append(owner.append(batch, at, ()))
         at += len(batch)
-    return replace(share, further=further, visible=at)
+    return structs.replace(share, further=further, visible=at)
 
 
 def within_limits(batch: Batch, limits: Limits) -> list[Batch]:

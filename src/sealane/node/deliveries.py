@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from pyroaring import BitMap64
 
@@ -13,16 +12,14 @@ from sealane.engine import Stored
 from sealane.message import Batch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False):
     """Messages of one stored batch. `offsets` is a range where they lie together, else an array."""
 
     offsets: range | np.ndarray
     batch: Batch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True, eq=False):
     """One lease's messages, in the order in which they are to be handled."""
 
     topic: str

@@ -14,7 +14,7 @@ from sealane.errors import SealaneError
 from sealane.log import get_log
 from sealane.node.consumers import Consumer, Group, Revocation
 from sealane.node.deliveries import Delivery, Part, cut, later_attempts, offsets_of
-from sealane.node.eager import Begun, begin
+from sealane.node.eager import Begun, begin, raising
 from sealane.node.supervision import Backoff
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ class Dispatcher:
         """Messages that were just published are in memory: handing them out takes no wait, and so no task."""
         self._waking = False
         if self._idle and not self._stopped:
-            self._begun = begin(self._serve_while_possible())
+            try:
+                if self._hand_out_fresh():
+                    return
+                self._begun = begin(self._serve_while_possible())
+            except Exception as error:
+                self._begun = raising(error)
             if self._begun is None:
                 return
             self._idle = False
@@ -109,6 +114,46 @@ class Dispatcher:
                     self._wake.set()
         finally:
             self._drop_begun()
+
+    def _hand_out_fresh(self) -> bool:
+        """Grant and deliver the batch that was published just now, if that is all that there is to do.
+
+        It is what nearly every publish comes to where consumers keep up, and takes half of the time of the general
+        way, which looks for whatever else may be ready. False: nothing has happened.
+        """
+        owner, subscription = self._owner, self._subscription
+        start, stop = subscription.scanned, owner.core.visible
+        if start >= stop or owner.supervisor.failure is not None or not owner.core.is_plain_from(start):
+            return False
+        stored = owner.engine.recent(owner.key, start)
+        if stored is None or stored.base != start or stored.stop != stop:
+            return False
+        nbytes = stored.batch.nbytes
+        takers = self._group.takers()
+        if not takers or takers[0].credit < stop - start or nbytes >= owner.settings.delivery_bytes_max:
+            return False
+        consumer = takers[0]
+        grant = subscription.grant_fresh(
+            consumer.id, stop, lease=owner.next_lease(1), now_us=owner.clock(), bound=consumer.bound
+        )
+        if grant is None:
+            return False
+        self._group.served(consumer)
+        consumer.credit -= stop - start
+        delivery = self._delivery(grant, [Part(range(start, stop), stored.batch)], ())
+        sent = False
+        try:
+            consumer.deliver(delivery)
+            sent = True
+        finally:
+            # After the messages are out: nobody waits for it.
+            owner.note_journal_of(subscription, [grant], soon=False)
+            if sent:
+                owner.witness.delivered(delivery, nbytes, subscription)
+            else:
+                self._release_unseen(grant)
+            owner.see_to(subscription, [grant])
+        return True
 
     async def _serve_while_possible(self) -> None:
         while await self._serve_everyone():
@@ -208,11 +253,14 @@ class Dispatcher:
                     self._take_rest_back(consumer, delivery, nbytes)
         finally:
             if not sent:
-                # The consumer left, or this dispatcher was closed: nobody has seen the messages.
-                released = self._subscription.release(grant.lease, None)
-                if released:
-                    self._owner.revoked(self._subscription, released)
-                    self._owner.note(self._subscription, released)
+                self._release_unseen(grant)
+
+    def _release_unseen(self, grant: Granted) -> None:
+        """The consumer left, or this dispatcher was closed: nobody has seen the messages."""
+        released = self._subscription.release(grant.lease, None)
+        if released:
+            self._owner.revoked(self._subscription, released)
+            self._owner.note(self._subscription, released)
 
     def _take_rest_back(self, consumer: Consumer, delivery: Delivery, nbytes: int) -> None:
         """Messages were larger than was thought: what did not go with the others is ready again, and goes next."""

@@ -17,8 +17,13 @@ def begin(work: Coroutine[Any, Any, None]) -> Begun | None:
     except StopIteration:
         return None
     except Exception as error:
-        return Begun(_raised(error), None)
+        return raising(error)
     return Begun(work, waited)
+
+
+def raising(error: Exception) -> Begun:
+    """The rest of some work that has failed: whoever awaits it gets the error."""
+    return Begun(_raised(error), None)
 
 
 class Begun:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from sealane.delivery.partition import Publication
@@ -65,8 +65,7 @@ def _keyless_partition(topic: Topic, batch: Batch) -> int:
     return topic.keyless_partition()
 
 
-@dataclass(frozen=True, slots=True)
-class Publishing:
+class Publishing(msgspec.Struct, frozen=True, eq=False):
     """A publish that the engine has in its order and that is not durable yet."""
 
     receipts: list[Receipts]

@@ -85,6 +85,8 @@ class Connection:
         header_bytes_max = HEADER_BYTES_MAX if role == "node" else ANSWER_HEADER_BYTES_MAX
         self._reader = FrameReader(scratch, HELLO_BYTES_MAX, header_bytes_max)
         self._decode = _DECODE[role]
+        self._hears_when_open = _HEARD[role, State.OPEN]
+        self._says_when_open = _HEARD[_OTHER[role], State.OPEN]
         self._last_call = 0
         self._began = now
         self._heard = now
@@ -119,7 +121,9 @@ class Connection:
         except _UNREADABLE as error:
             raise ProtocolError("bad-message", f"a header cannot be understood: {error}") from None
         kind = type(message)
-        if kind not in _HEARD.get((self.role, self.state), ()):
+        # Nearly always it is open, and looking an enum's member up takes longer than anything else here.
+        is_open = self.state is State.OPEN
+        if kind not in (self._hears_when_open if is_open else _HEARD.get((self.role, self.state), ())):
             raise ProtocolError("unexpected-message", f"{kind.__name__} may not be said while {self.state.value}")
         if kind in _REPLIES:
             if message.call not in self.calls:
@@ -163,8 +167,9 @@ class Connection:
     def say(self, message: AnyMessage, body: Sequence[Buffer] = (), *, now: float) -> list[Buffer]:
         """What to write for this message, in pieces."""
         kind = type(message)
-        allowed = _HEARD.get((_OTHER[self.role], self.state), frozenset())
         # What the other end may hear is what this one may say.
+        is_open = self.state is State.OPEN
+        allowed = self._says_when_open if is_open else _HEARD.get((_OTHER[self.role], self.state), frozenset())
         assert kind in allowed or kind is Goodbye, f"{kind.__name__} while {self.state.value}"
         if kind in _REPLIES:
             self.calls.discard(message.call)  # type: ignore[union-attr]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -222,7 +221,7 @@ class RemoteHold:
             if known:
                 self.settle(delivery.partition, delivery.lease, known)
                 self.add_credit(len(known))
-                delivery = dataclasses.replace(delivery, parts=parts)
+                delivery = msgspec.structs.replace(delivery, parts=parts)
         if delivery.parts:
             self._consumer.deliver(delivery)
 

@@ -183,7 +183,8 @@ class NativeConnection(asyncio.BufferedProtocol):
     @property
     def speaking(self) -> bool:
         """Whether the peer can be told something."""
-        return self._transport is not None and self._wire.state in (State.OPEN, State.DRAINING)
+        state = self._wire.state
+        return self._transport is not None and (state is State.OPEN or state is State.DRAINING)
 
     @property
     def draining(self) -> bool:
