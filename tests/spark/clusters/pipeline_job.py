@@ -56,7 +56,7 @@ class FactsWriter:
 def main(arguments: list[str]) -> None:
     source.WritingReader = MessagesReader  # type: ignore[misc]
     gated_reader.GatedReader = HistoryReader  # type: ignore[misc]
-    history.FactPiece = FactsWriter  # type: ignore[attr-defined]
+    history.FactPiece = FactsWriter  # type: ignore[assignment, attr-defined]
     history.LOCAL_DELIVERIES = 0  # So few would be made by the driver.
     from sealane.cli.main import app
 
