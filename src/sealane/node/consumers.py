@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
@@ -45,7 +45,7 @@ class Group:
     config: SubscriptionConfig
     consumers: dict[str, Consumer] = field(default_factory=dict)
 
-    def takers(self) -> Iterable[Consumer]:
+    def takers(self) -> list[Consumer]:
         """Those who may be granted messages now. Whoever was served goes to the back (`served`)."""
         waiting = list(self.consumers.values())
         if self.config.mode == "exclusive":
