@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
+import msgspec
 import numpy as np
 
 from sealane.message.tables import row_bytes
@@ -67,5 +68,6 @@ def _cut(part: Part, bytes_max: int, messages_max: int) -> Iterator[tuple[Part, 
 
 def _deliveries(piece: list[tuple[Delivery, Part]]) -> list[Delivery]:
     return [
-        replace(delivery, parts=tuple(part for _, part in these)) for delivery, these in groupby(piece, itemgetter(0))
+        msgspec.structs.replace(delivery, parts=tuple(part for _, part in these))
+        for delivery, these in groupby(piece, itemgetter(0))
     ]
