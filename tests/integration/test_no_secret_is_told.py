@@ -224,8 +224,9 @@ class Scenarios:
             for sent in (self.payload, frame, head):
                 reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
                 writer.write(sent)
+                is_answered = door == "http" and tls is not None and sent is head
                 with suppress(ConnectionError, TimeoutError):
-                    async with asyncio.timeout(GARBAGE_SECONDS):
+                    async with asyncio.timeout(DEADLINE_SECONDS if is_answered else GARBAGE_SECONDS):
                         self.said.hear("errors", await reader.read())
                 writer.transport.abort()
 
