@@ -33,7 +33,8 @@ def changed(tree: Any, choose: random.Random, values: Sequence[Any] = VALUES) ->
     if isinstance(tree, int) and not isinstance(tree, bool) and choose.random() < 0.5:
         return choose.choice((tree + 1, tree - 1, -tree, tree * 2, tree << 20))
     if isinstance(tree, str) and tree and choose.random() < 0.6:
-        return mutate(tree.encode(), choose).decode(errors="replace")
+        # JSON may name half of a surrogate pair, which has no bytes of its own.
+        return mutate(tree.encode(errors="surrogatepass"), choose).decode(errors="replace")
     if isinstance(tree, bytes) and tree and choose.random() < 0.6:
         return mutate(tree, choose)
     if choose.random() < 0.02:
