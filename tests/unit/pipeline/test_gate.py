@@ -105,21 +105,39 @@ sys.stdin.read()
 """
 
 
+class Holding:
+    """A process of its own that has a gate, until it is told to end."""
+
+    def __init__(self, directory: Path) -> None:
+        environment = os.environ | {"TMPDIR": str(directory)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLDS_A_GATE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdout is not None
+        self.gate = Path(self.process.stdout.readline().strip())
+
+    def end(self) -> None:
+        self.process.communicate()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
 def test_what_a_killed_pipeline_leaves_is_removed_by_the_next_and_no_more(tmp_path: Path) -> None:
     other = tmp_path / "sealane-gate-of-somebody"
     other.mkdir()
-    command = [sys.executable, "-c", HOLDS_A_GATE]
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
-    with subprocess.Popen(command, **pipes) as killed, subprocess.Popen(command, **pipes) as alive:  # type: ignore[call-overload]
-        left, kept = (Path(process.stdout.readline().strip()) for process in (killed, alive))
-        killed.kill()
-        killed.wait()
-        assert left.exists()
-        with subprocess.Popen(command, **pipes) as following:  # type: ignore[call-overload]
-            assert Path(following.stdout.readline().strip()).exists()
-            assert not left.parent.exists()
-            assert kept.exists(), "its pipeline lives"
-            following.stdin.close()
-        alive.stdin.close()
+    killed, alive = Holding(tmp_path), Holding(tmp_path)
+    killed.kill()
+    assert killed.gate.exists()
+    following = Holding(tmp_path)
+    assert following.gate.exists()
+    assert not killed.gate.parent.exists()
+    assert alive.gate.exists(), "its pipeline lives"
+    following.end()
+    alive.end()
     assert list(tmp_path.iterdir()) == [other]

@@ -43,10 +43,10 @@ def with_registered(options: ReadOptions) -> ReadOptions:
                 )
             )
         case format:
-            # A record batch without its schema does not tell either; a Protobuf message has numbers for its fields.
-            by_id = found["id"] if format == "arrow" else None
             from sealane.spark.values import definition_text
 
+            # A record batch without its schema does not tell either; a Protobuf message has numbers for its fields.
+            by_id = found["id"] if format == "arrow" else None
             text = definition_text(definition_shown(found))
             return _checked(msgspec.structs.replace(options, value_format=format, value_schema=text, schema_id=by_id))
 
