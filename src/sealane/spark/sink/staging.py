@@ -75,8 +75,9 @@ class StagedPart:
     def drop(self) -> None:
         """Have the node forget it, if it can be told: nobody will publish it."""
         if self.batches:
+            answers = [sent.answer.task for sent in self._unsure if sent.answer is not None]
+            drop_parts(self._access, [self.name], answers)
             self._cancel_all()
-            drop_parts(self._access, [self.name])
 
     def _send(self, topic: str, batch: Batch) -> _Answer | None:
         with contextlib.suppress(SealaneError):
@@ -125,17 +126,17 @@ class _Answer:
 
     def __init__(self, lane: SyncLane, task: asyncio.Task[None]) -> None:
         self._portal = lane.portal
-        self._task = task
+        self.task = task
 
     def is_good(self) -> bool:
         """Whether the node has the batch, once that is known."""
         with contextlib.suppress(SealaneError):
-            self._portal.call(_outcome, self._task)
+            self._portal.call(_outcome, self.task)
             return True
         return False
 
     def cancel(self) -> None:
-        self._portal.soon(self._task.cancel)
+        self._portal.soon(self.task.cancel)
 
 
 def stage(access: Access, messages: Iterator[tuple[str, pa.RecordBatch]], recipients: Sequence[str] = ()) -> StagedPart:
@@ -159,11 +160,11 @@ def stage(access: Access, messages: Iterator[tuple[str, pa.RecordBatch]], recipi
     return part
 
 
-def drop_parts(access: Access, names: Sequence[bytes]) -> None:
+def drop_parts(access: Access, names: Sequence[bytes], under_way: Sequence[asyncio.Task[None]] = ()) -> None:
     """Have the node forget parts that nobody will publish. If it cannot be told soon, it does so by itself, later."""
     try:
         lane = lane_of(access)
-        lane.portal.call(_drop, lane.lane, names)
+        lane.portal.call(_drop, lane.lane, names, under_way)
     except (SealaneError, TimeoutError) as error:
         log.warning("staged rows could not be dropped", parts=len(names), problem=str(error))
 
@@ -193,6 +194,11 @@ async def _outcome(task: asyncio.Task[None]) -> None:
     await task
 
 
-async def _drop(lane: Lane, parts: Sequence[bytes]) -> None:
+async def _drop(lane: Lane, parts: Sequence[bytes], under_way: Sequence[asyncio.Task[None]]) -> None:
+    """After what is on its way has arrived: the node would keep a batch that came later. What another lane has sent,
+    which is gone by now, cannot be waited for.
+    """
+    loop = asyncio.get_running_loop()
     async with asyncio.timeout(DROP_SECONDS):
+        await asyncio.gather(*(task for task in under_way if task.get_loop() is loop), return_exceptions=True)
         await lane.drop_staged(parts)
