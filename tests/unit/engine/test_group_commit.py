@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
+from sealane.engine.local.group_commit import LARGE_BYTES, FlushPolicy, GroupCommit
 
 T = TypeVar("T")
 
@@ -24,6 +24,8 @@ class HeldRunner:
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
         self.closed = False
+        self._done: list[Any] = []
+        """What the first of those that wait has returned, if it is done and nobody knows yet."""
 
     def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
         if self.closed:
@@ -35,12 +37,15 @@ class HeldRunner:
     async def run(self, work: Callable[[], T]) -> T:
         return await self.begin(work)
 
+    def work(self) -> None:
+        """Do what it was asked first. Nobody is told."""
+        self._done.append(self.waiting[0][0]())
+
     def finish(self) -> None:
-        work, seen = self.waiting.pop(0)
-        try:
-            seen.set_result(work())
-        except Exception as error:
-            seen.set_exception(error)
+        """Tell that it is done."""
+        if not self._done:
+            self.work()
+        self.waiting.pop(0)[1].set_result(self._done.pop())
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -65,6 +70,10 @@ class Recorder:
             clock=lambda: 0,
         )
 
+    @classmethod
+    def of_large_groups(cls) -> Recorder:
+        return cls("thread", group_bytes_max=10 * LARGE_BYTES)
+
     def _write(self, items: list[Item]) -> int:
         self.groups.append("".join(item.name for item in items))
         if self.error is not None:
@@ -79,6 +88,12 @@ class Recorder:
     def submit(self, names: str, size: int = 1) -> None:
         for name in names:
             self.group.submit(Item(name, size))
+
+    async def submit_and_write(self, names: str) -> None:
+        """Have the thread write them; the loop has yet to see it."""
+        self.submit(names)
+        await passes()
+        self.runner.work()
 
 
 def policy(commit: Any = "auto") -> FlushPolicy:
@@ -102,11 +117,11 @@ async def test_commits_of_one_pass_of_the_loop_share_a_group() -> None:
 
 async def test_while_a_group_is_on_the_thread_the_next_one_gathers() -> None:
     recorder = Recorder("thread")
-    recorder.submit("a")
-    await passes()
+    await recorder.submit_and_write("a")
     recorder.submit("b")
     await passes()
     recorder.submit("c")
+    await passes()
     assert len(recorder.runner.waiting) == 1
     recorder.runner.finish()
     await passes()
@@ -118,8 +133,7 @@ async def test_while_a_group_is_on_the_thread_the_next_one_gathers() -> None:
 
 async def test_the_thread_has_the_next_group_before_those_of_the_last_one_are_told() -> None:
     recorder = Recorder("thread")
-    recorder.submit("a")
-    await passes()
+    await recorder.submit_and_write("a")
     recorder.submit("b")
     recorder.on_landed = lambda: recorder.on_the_thread.append(len(recorder.runner.waiting))
     recorder.runner.finish()
@@ -132,24 +146,112 @@ async def test_the_thread_has_the_next_group_before_those_of_the_last_one_are_to
 
 
 async def test_what_is_on_the_thread_fails_with_the_group_before_it_that_could_not_be_taken_in() -> None:
-    recorder = Recorder("thread")
-    recorder.submit("a")
-    await passes()
-    recorder.submit("b")
+    recorder = Recorder.of_large_groups()
 
     def crash() -> None:
         raise ValueError("a bug")
 
     recorder.on_landed = crash
+    recorder.submit("a", LARGE_BYTES)
+    recorder.runner.work()
+    recorder.submit("b", LARGE_BYTES)
     recorder.runner.finish()
-    await passes()
+    recorder.runner.work()
     recorder.submit("c")
-    assert recorder.failed == ["a"]
+    await passes()
+    assert recorder.failed == ["a", "c"], "b is on the thread"
     recorder.on_landed = None
     recorder.runner.finish()
     await passes()
-    assert recorder.failed == ["a", "b", "c"]
+    assert recorder.failed == ["a", "c", "b"]
+    recorder.submit("d", LARGE_BYTES)
+    recorder.runner.finish()  # It was asked for c, too.
+    await passes()
+    assert recorder.failed == ["a", "c", "b", "d"]
     assert recorder.landed == []
+    assert recorder.groups == ["a", "b"]
+
+
+async def test_for_much_the_thread_is_asked_at_once_and_takes_what_waits_when_it_comes() -> None:
+    recorder = Recorder.of_large_groups()
+    recorder.submit("a", LARGE_BYTES)
+    assert len(recorder.runner.waiting) == 1
+    recorder.submit("b")
+    recorder.submit("c", LARGE_BYTES)
+    recorder.runner.work()
+    assert recorder.groups == ["abc"]
+    recorder.runner.finish()
+    await passes()
+    assert recorder.landed == ["a", "b", "c"]
+
+
+async def test_one_large_group_is_written_after_another_while_the_loop_is_busy() -> None:
+    recorder = Recorder.of_large_groups()
+    recorder.submit("a", LARGE_BYTES)
+    recorder.runner.work()
+    recorder.submit("bc", LARGE_BYTES)
+    recorder.runner.finish()
+    recorder.runner.work()
+    assert recorder.groups == ["a", "bc"]
+    assert recorder.landed == [], "the loop has seen nothing of it"
+    recorder.submit("d", LARGE_BYTES)
+    recorder.runner.finish()
+    recorder.runner.finish()
+    await passes()
+    assert recorder.groups == ["a", "bc", "d"]
+    assert recorder.landed == ["a", "b", "c", "d"]
+
+
+async def test_a_small_commit_behind_a_large_group_gathers_until_it_is_done() -> None:
+    recorder = Recorder.of_large_groups()
+    recorder.submit("a", LARGE_BYTES)
+    recorder.runner.work()
+    recorder.submit("b")
+    await passes()
+    assert len(recorder.runner.waiting) == 1
+    recorder.runner.finish()
+    await passes()
+    recorder.runner.finish()
+    await passes()
+    assert recorder.landed == ["a", "b"]
+
+
+async def test_nothing_is_written_behind_a_group_that_failed_until_those_who_counted_on_it_are_told() -> None:
+    recorder = Recorder.of_large_groups()
+    recorder.error = OSError("full")
+    recorder.submit("a", LARGE_BYTES)
+    recorder.runner.work()
+    recorder.submit("b", LARGE_BYTES)
+    recorder.error = None
+    recorder.runner.finish()
+    recorder.runner.work()
+    assert recorder.groups == ["a"]
+    await passes()
+    assert recorder.failed == ["a", "b"]
+    recorder.submit("c")
+    recorder.runner.finish()
+    await passes()
+    recorder.runner.finish()
+    await passes()
+    assert recorder.groups == ["a", "c"]
+    assert recorder.landed == ["c"]
+
+
+async def test_who_is_asked_and_finds_that_all_was_told_of_a_failure_writes_what_came_since() -> None:
+    recorder = Recorder.of_large_groups()
+    recorder.error = OSError("full")
+    recorder.submit("a", LARGE_BYTES)
+    recorder.runner.work()
+    recorder.submit("b", LARGE_BYTES)
+    recorder.runner.finish()
+    await passes()
+    assert recorder.failed == ["a", "b"]
+    recorder.error = None
+    recorder.submit("c")
+    recorder.runner.finish()
+    await passes()
+    assert recorder.groups == ["a", "c"]
+    assert recorder.landed == ["c"]
 
 
 async def test_a_closed_runner_is_a_failure_of_the_group() -> None:
@@ -186,14 +288,14 @@ async def test_a_failure_reaches_the_group_and_all_that_wait_behind_it() -> None
 async def test_a_barrier_waits_for_what_came_before_it_and_for_nothing_else() -> None:
     recorder = Recorder("thread")
     await recorder.group.barrier()
-    recorder.submit("a")
-    await passes()
+    await recorder.submit_and_write("a")
     recorder.submit("b")
     barrier = asyncio.ensure_future(recorder.group.barrier())
     await passes()
     recorder.runner.finish()
     await passes()
     assert not barrier.done()
+    recorder.runner.work()
     recorder.submit("c")
     recorder.runner.finish()
     await passes()

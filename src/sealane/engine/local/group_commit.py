@@ -1,18 +1,18 @@
 """Group commit: everything that waits is written as one record, with one sync.
 
 A group is written on the event loop or on a thread. On the loop there is no hand-over, which is the fastest a lone
-commit can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses. The thread
-gets the next group before the callers of the last one are told: answers and deliveries take as long as a write, and the
-disk would wait for them.
+commit can be; on a thread the loop stays free, and the next group gathers meanwhile. `FlushPolicy` chooses. Where much
+waits, the thread is asked for the next group while it still writes, and takes what waits by the time it comes to it:
+between two large groups the disk waits for nobody, however long the loop takes for answers and deliveries.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from sealane.engine.local.runner import Runner
 
@@ -21,6 +21,11 @@ _WEIGHT = 0.25
 
 INLINE_COMMITS_MAX = 1.5
 """On average more commits than this in a group mean that others wait too: they are better off with a free loop."""
+
+LARGE_BYTES = 256 << 10
+"""For so much the thread is asked at once, whatever it does and whatever else the loop has to do: to write it takes as
+long as answers and deliveries do. Less gathers until the thread is done with the group before: a sync costs as much as
+all the rest of it."""
 
 
 class FlushPolicy:
@@ -63,6 +68,15 @@ W = TypeVar("W", bound=Waiting)
 R = TypeVar("R")
 
 
+class _Ended(NamedTuple, Generic[W, R]):
+    """What became of a group."""
+
+    group: list[W]
+    group_bytes: int
+    started_us: int
+    result: R | Exception
+
+
 class GroupCommit(Generic[W, R]):
     """Gathers commits and writes them in groups, one group at a time, in the order they were submitted.
 
@@ -93,24 +107,35 @@ class GroupCommit(Generic[W, R]):
         self._measured = measured
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[W] = deque()
+        self._taking = threading.Lock()
+        """Held by whoever takes from what waits: the thread, or the loop."""
         self._scheduled = False
-        self._writing = False
-        """Whether a group is on the thread."""
+        self._asked = 0
+        """How often the thread was asked for a group."""
+        self._came = 0
+        """How often it has come to take one. The thread counts, before it takes: where the loop sees as many as it
+        asked for, nobody is on the way to what waits."""
+        self._seen = 0
+        """Of how many the loop has seen the end."""
+        self._broken = False
+        """Whether a group failed on the thread, and the loop has yet to see it: nothing may be written behind it."""
         self._failure: Exception | None = None
         """Why a group could not be taken in that had been written."""
         self._submitted = 0
         self._settled = 0
         self._barriers: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self.bytes_waiting = 0
+        self._submitted_bytes = 0
+        self._taken_bytes = 0
+
+    @property
+    def bytes_waiting(self) -> int:
+        return self._submitted_bytes - self._taken_bytes
 
     def submit(self, item: W) -> None:
         self._waiting.append(item)
         self._submitted += 1
-        self.bytes_waiting += item.size
-        if not self._scheduled and not self._writing:
-            # Not at once: what else is called in this pass of the loop shares the record.
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
+        self._submitted_bytes += item.size
+        self._schedule()
 
     async def barrier(self) -> None:
         """Return once everything that was submitted before has landed or failed."""
@@ -119,56 +144,89 @@ class GroupCommit(Generic[W, R]):
             self._barriers.append((self._submitted, reached))
             await reached
 
+    def _schedule(self) -> None:
+        if self._asked != self._came:
+            return
+        if self.bytes_waiting >= LARGE_BYTES and self._failure is None and not self._may_write_here():
+            self._ask()
+        elif self._seen == self._asked and not self._scheduled:
+            # Not at once: what else is called in this pass of the loop shares the record.
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
         self._scheduled = False
-        if self._writing or not self._waiting:
+        if not self._waiting or self._asked != self._came:
             return
-        group, group_bytes = self._take()
-        if self._policy.inline(len(group), group_bytes):
-            started_us = self._clock()
-            try:
-                result = self._write(group)
-            except Exception as error:
-                self._settle_failure(group, error)
-            else:
-                self._settle(group, group_bytes, started_us, result)
+        if self._failure is not None:
+            self._settle_failure([], self._failure)
+        elif self._may_write_here():
+            self._settle(self._written_group())
         else:
-            self._hand_over(group, group_bytes)
+            self._ask()
 
-    def _hand_over(self, group: list[W], group_bytes: int) -> None:
+    def _may_write_here(self) -> bool:
+        """Whether the loop may write what waits: never beside the thread."""
+        return self._seen == self._asked and self._policy.inline(len(self._waiting), self.bytes_waiting)
+
+    def _ask(self) -> None:
+        """Have the thread write what waits by the time it comes to it."""
         try:
-            written = self._runner.begin(lambda: self._write(group))
+            ended = self._runner.begin(self._come)
         except RuntimeError as error:  # The runner is closed.
-            self._settle_failure(group, error)
+            self._settle_failure([], error)
             return
-        self._writing = True
-        written.add_done_callback(partial(self._written, group, group_bytes, self._clock()))
+        self._asked += 1
+        ended.add_done_callback(self._see)
 
-    def _written(self, group: list[W], group_bytes: int, started_us: int, written: asyncio.Future[R]) -> None:
-        self._writing = False
-        error = self._failure or written.exception()
-        if isinstance(error, Exception):
-            self._settle_failure(group, error)
-            return
-        result = written.result()
-        if self._waiting and not self._policy.inline(len(self._waiting), self.bytes_waiting):
-            self._hand_over(*self._take())
-        self._settle(group, group_bytes, started_us, result)
+    def _come(self) -> _Ended[W, R] | None:
+        """On the thread: a group, unless the one before took all of it, or failed."""
+        self._came += 1
+        if self._broken or self._failure is not None or not self._waiting:
+            return None
+        ended = self._written_group()
+        self._broken = isinstance(ended.result, Exception)
+        return ended
+
+    def _see(self, seen: asyncio.Future[_Ended[W, R] | None]) -> None:
+        self._seen += 1
+        ended = seen.result()
+        is_sound = not self._broken and self._failure is None
+        if is_sound and self._waiting and self._asked == self._came and not self._may_write_here():
+            # Before the callers of the last one are told: that takes as long as a write.
+            self._ask()
+        if ended is not None:
+            self._settle(ended)
+        elif self._waiting:
+            self._schedule()
+
+    def _written_group(self) -> _Ended[W, R]:
+        group, group_bytes = self._take()
+        started_us = self._clock()
+        try:
+            return _Ended(group, group_bytes, started_us, self._write(group))
+        except Exception as error:
+            return _Ended(group, group_bytes, started_us, error)
 
     def _take(self) -> tuple[list[W], int]:
-        if self.bytes_waiting <= self._group_bytes_max:
-            group, group_bytes = list(self._waiting), self.bytes_waiting
-            self._waiting.clear()
-        else:
-            group, group_bytes = [], 0
+        group: list[W] = []
+        group_bytes = 0
+        with self._taking:
             while self._waiting and (not group or group_bytes + self._waiting[0].size <= self._group_bytes_max):
                 item = self._waiting.popleft()
                 group.append(item)
                 group_bytes += item.size
-        self.bytes_waiting -= group_bytes
+            self._taken_bytes += group_bytes
         return group, group_bytes
 
-    def _settle(self, group: list[W], group_bytes: int, started_us: int, result: R) -> None:
+    def _settle(self, ended: _Ended[W, R]) -> None:
+        group, group_bytes, started_us, result = ended
+        if self._failure is not None:
+            self._settle_failure(group, self._failure)
+            return
+        if isinstance(result, Exception):
+            self._settle_failure(group, result)
+            return
         seconds = max(0, self._clock() - started_us) / 1e6
         self._policy.saw(len(group), group_bytes, seconds)
         try:
@@ -183,11 +241,18 @@ class GroupCommit(Generic[W, R]):
             self._measured(len(group), group_bytes, seconds)
 
     def _settle_failure(self, group: list[W], error: Exception) -> None:
-        everything = [*group, *self._waiting]
-        self._waiting.clear()
-        self.bytes_waiting = 0
+        everything = [*group, *self._take_all()]
         self._failed(everything, error)
+        # From here on nothing waits that was counted on what failed.
+        self._broken = False
         self._count(len(everything))
+
+    def _take_all(self) -> list[W]:
+        with self._taking:
+            everything = list(self._waiting)
+            self._waiting.clear()
+            self._taken_bytes = self._submitted_bytes
+        return everything
 
     def _count(self, settled: int) -> None:
         self._settled += settled
@@ -195,6 +260,5 @@ class GroupCommit(Generic[W, R]):
             reached = self._barriers.popleft()[1]
             if not reached.done():
                 reached.set_result(None)
-        if self._waiting and not self._scheduled and not self._writing:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
+        if self._waiting:
+            self._schedule()
