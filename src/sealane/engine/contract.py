@@ -151,8 +151,9 @@ class Engine(Protocol):
     ) -> list[Stored]:
         """Durable batches from the one that holds `offset` on, in order, until about `bytes_max` (at least one if any).
 
-        The first may start before `offset`; none starts at `stop` or later. An offset below the start reads from the
-        start; quarantined batches are absent; at the end, or when nothing is left before `stop`, the list is empty.
+        The first may start before `offset`, but not below the log's start; none starts at `stop` or later. An offset
+        below the start reads from the start; quarantined batches are absent; at the end, or when nothing is left before
+        `stop`, the list is empty.
         """
         ...
 

@@ -79,7 +79,7 @@ class Reads:
                 break
             recent = logs.tail.find(offset)
             if recent is not None:
-                result.append(recent)
+                result.append(recent if recent.base >= logs.messages.start else _from(offset, recent))
                 spent += recent.batch.nbytes
                 offset = recent.stop
                 continue
@@ -87,9 +87,12 @@ class Reads:
             if not rows:
                 break
             fetched = await self._fetch(logs, MESSAGES, rows, read, bytes_max - spent)
+            # The first may begin before what was asked for, but not with what was trimmed and is stored with it.
+            whole_from = offset if result else logs.messages.start
             for stored in fetched.found:
                 if stored.stop > offset and (stop is None or stored.base < stop):
-                    result.append(stored if stored.base >= offset or not result else _from(offset, stored))
+                    result.append(stored if stored.base >= whole_from else _from(offset, stored))
+                    whole_from = offset
             spent += fetched.spent
             offset = fetched.last.stop
         return result
