@@ -35,6 +35,9 @@ settings.register_profile("dev", deadline=None, print_blob=True, suppress_health
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
 
 
+# Hundreds of processes load numpy, whose threads for linear algebra would each spin for a tenth of a second.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 start_soon()
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would all that they start and interrupt.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from sealane._version import __version__
 from sealane.cli.later import Later, LaterGroup
+
+# Nothing here solves equations. The library by which numpy does starts a thread for each core as soon as it is loaded,
+# and each of them spins for a tenth of a second: a third of what a command takes to start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _NODE, _MESSAGES, _TOPICS = "The node", "Messages", "Topics, subscriptions, exchanges"
 _IDENTITY = "Identities, and what they may do"

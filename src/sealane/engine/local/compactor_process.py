@@ -170,10 +170,11 @@ class _KeysAsGiven:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, with this very package first on the path."""
+    """This process's environment, with this very package first on the path, and no threads that nothing is asked of."""
     package_root = str(Path(__file__).parents[3])
     inherited = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([package_root, inherited] if inherited else [package_root])}
+    path = os.pathsep.join([package_root, inherited] if inherited else [package_root])
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
 
 
 async def _converse(process: Process, order: bytes) -> tuple[bytes, bytes]:
