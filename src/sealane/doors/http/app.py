@@ -33,7 +33,7 @@ def make_api(watching: Watching, state: State | None = None) -> FastAPI:
     app.state.idempotency_keys = IdempotencyKeys()
     app.include_router(api_routes())
     app.include_router(watching_routes(watching))
-    app.include_router(docs_routes(app))
+    app.include_router(docs_routes)
     answer_with_problems(app)
     _describe_named_shapes(app)
     return app
