@@ -14,6 +14,8 @@ MEMORY_MIB_MAX = 2_048
 """Of the whole process: a fresh one takes a tenth of it."""
 INPUT_SECONDS_MAX = 60
 """For one input, by the clock on the wall: machines are busy."""
+SLOW = ("slow-unit-", "timeout-")
+"""How libFuzzer names an input that it thinks took long."""
 OWN_SPOILS = 0.5
 """So many of the inputs are spoiled in the way of their format; libFuzzer makes the others."""
 
@@ -30,6 +32,11 @@ def command(name: str, corpus: str, artifacts: str, seconds: int, seed: int) -> 
         *(f"-rss_limit_mb={MEMORY_MIB_MAX}", f"-timeout={INPUT_SECONDS_MAX}"),
         *("-print_final_stats=1", "-detect_leaks=0"),
     ]
+
+
+def command_for_one(name: str, path: str) -> list[str]:
+    """What tries one input, and fails as a run would that meets it."""
+    return [sys.executable, "-m", "tests.fuzz.guided", name, path, f"-timeout={INPUT_SECONDS_MAX}"]
 
 
 def main() -> None:
