@@ -48,6 +48,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         "_closing",
         "_deadline",
         "_first",
+        "_held",
         "_incoming",
         "_inside",
         "_make_inside",
@@ -70,6 +71,8 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         self._deadline: asyncio.TimerHandle | None = None
         self._first = b""
         """What has come before there is enough to tell what it is."""
+        self._held = b""
+        """What has come of its handshake and waits for its turn."""
         self._received_bytes = 0
         self._taken_bytes = 0
         """What the protocol inside was given, counted as long as that matters."""
@@ -90,13 +93,27 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         if self._closing or self._transport is None:
             return
         received = self._porch.scratch[:nbytes]
+        # What is longer than any handshake is not kept: it is refused, which takes no time.
+        if self._inside is None and nbytes <= HANDSHAKE_BYTES_MAX and not self._porch.turns.take(self):
+            self._held = bytes(received)
+            self.pause_reading()
+            return
+        self._hear(received)
+
+    def have_turn(self) -> None:
+        """Go on with what was held back."""
+        held, self._held = self._held, b""
+        self.resume_reading()
+        self._hear(memoryview(held))
+
+    def _hear(self, received: memoryview) -> None:
         if self._tls is None:
             if not self._begin(received):
                 return
             if self._first:
                 self._incoming.write(self._first)
         piece_bytes = PIECE_BYTES if self._taken_bytes > STRANGER_BYTES else STRANGER_PIECE_BYTES
-        for start in range(0, nbytes, piece_bytes):
+        for start in range(0, len(received), piece_bytes):
             count = self._incoming.write(received[start : start + piece_bytes])
             if self._inside is not None or self._shake_hands(count):
                 self._take_in()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import Callable
 
 from sealane.doors.tls import NodeTls
@@ -21,6 +22,40 @@ MIDWAY_MAX = 64
 One more, and the first is cut off: who means well is done within a moment."""
 SCRATCH_BYTES = 256 << 10
 """Received at once, into the buffer that all connections of a door share."""
+
+
+class Turns:
+    """One step of one handshake in a pass of the event loop, and the others wait in line.
+
+    A step takes OpenSSL a quarter of a millisecond, or several where a client shows a certificate, and meanwhile nobody
+    else is served: strangers who come by the hundred are not to make those wait who are inside.
+    """
+
+    def __init__(self) -> None:
+        self._line: deque[TlsConnection] = deque()
+        self._taken = False
+        """Whether somebody has had this pass."""
+
+    def take(self, connection: TlsConnection) -> bool:
+        """Whether it is its turn now; otherwise its `have_turn` is called when it is."""
+        if self._taken:
+            self._line.append(connection)
+            return False
+        self._take_pass()
+        return True
+
+    def _take_pass(self) -> None:
+        self._taken = True
+        asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        self._taken = False
+        while self._line:
+            connection = self._line.popleft()
+            if not connection.is_closing():
+                self._take_pass()
+                connection.have_turn()
+                return
 
 
 class TlsPorch:
@@ -45,6 +80,7 @@ class TlsPorch:
         self._waiting: dict[TlsConnection, str | None] = {}
         """With the address under which each is counted."""
 
+        self.turns = Turns()
         self._midway: dict[TlsConnection, None] = {}
         """Those whose certificate has come in part, the first in front."""
 

@@ -2,7 +2,7 @@
 
     identity/ca.crt       whom clients trust, to know the node
     identity/ca.crl       what was revoked, for others to read
-    identity/server.crt   what the node shows
+    identity/server.crt   what the node shows: its certificate, and behind it the authority's
     identity/server.key   its private key, for the owner alone
     admin.profile         how the command line on this machine comes in, for the owner alone
 
@@ -60,7 +60,8 @@ class IdentityFiles:
         # A crash in between leaves what does not belong together, which is found at the next start.
         replace_file(self.ca, ca.encode(), PUBLIC)
         replace_file(self.server_key, key.encode(), PRIVATE)
-        replace_file(self.server_certificate, certificate.encode(), PUBLIC)
+        # If it stood alone, OpenSSL would look for the authority, and check its signature, in each handshake.
+        replace_file(self.server_certificate, f"{certificate}{ca}".encode(), PUBLIC)
 
     # --- the administrator's ------------------------------------------------------------------------------------------
 
