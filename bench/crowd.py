@@ -13,6 +13,10 @@ from bench.wire_client import command
 from sealane.testing.node_process import NodeProcess
 
 
+IN_FLIGHT_MIN = 8
+"""Batches of each of several producers on their way: with as many as of one alone they are slower by a sixth."""
+
+
 class NotAllReceived(RuntimeError):
     """Consumers fell silent before everything was there: the figure would be of something else."""
 
@@ -22,7 +26,7 @@ def rate(directory: Path, *, count: int, batch: int, producers: int, consumers: 
     with NodeProcess(directory / "data") as node:
         with sealane.connect_sync(node.url) as lane:
             lane.create_topic(TOPIC, partitions=partitions)
-        order = Order(node.url, count, batch)
+        order = Order(node.url, count, batch, in_flight=max(IN_FLIGHT_MIN, Order.in_flight // producers))
         shares = [share * batch for share in spread(count // batch, producers)]
         consuming = [command("share_batches", order)] * consumers
         publishing = [command("publish_many", replace(order, count=share)) for share in shares]

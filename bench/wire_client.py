@@ -44,7 +44,17 @@ BLOCKING_WORKS: dict[str, Callable[[sealane.SyncLane, Order], Result]] = {
 
 def command(work: str, order: Order) -> list[str]:
     """The command line of such a process."""
-    options = ("topic", "subscription", "start", "per_second", "connections", "profile", "seal_for", "open_with")
+    options = (
+        "topic",
+        "subscription",
+        "start",
+        "in_flight",
+        "per_second",
+        "connections",
+        "profile",
+        "seal_for",
+        "open_with",
+    )
     flags = [f"--{name.replace('_', '-')}={getattr(order, name)}" for name in options]
     return module("bench.wire_client", work, order.url, order.count, order.batch, order.size, *flags)
 
@@ -67,6 +77,7 @@ def main() -> None:
     parser.add_argument("--topic", default=Order.topic)
     parser.add_argument("--subscription", default=Order.subscription)
     parser.add_argument("--start", choices=("earliest", "latest"), default=Order.start)
+    parser.add_argument("--in-flight", type=int, default=Order.in_flight)
     parser.add_argument("--per-second", type=int, default=Order.per_second)
     parser.add_argument("--connections", type=int, default=Order.connections)
     for name in ("--profile", "--seal-for", "--open-with"):
