@@ -12,7 +12,6 @@ from bench.processes import seconds_over_all, together
 from bench.wire_client import command
 from sealane.testing.node_process import NodeProcess
 
-
 IN_FLIGHT_MIN = 8
 """Batches of each of several producers on their way: with as many as of one alone they are slower by a sixth."""
 
