@@ -31,8 +31,9 @@ def make_api(watching: Watching, state: State | None = None) -> FastAPI:
     # `draining` is a future, from the start of the door on: done when nobody is to wait any longer.
     app.state = state if state is not None else State({"gate": None, "draining": None})
     app.state.idempotency_keys = IdempotencyKeys()
+    app.state.watching = watching
     app.include_router(api_routes())
-    app.include_router(watching_routes(watching))
+    app.include_router(watching_routes)
     app.include_router(docs_routes)
     answer_with_problems(app)
     _describe_named_shapes(app)

@@ -32,7 +32,7 @@ docs_routes = APIRouter(include_in_schema=False)
 
 @docs_routes.get("/docs")
 async def _docs(request: Request) -> Response:
-    # Not from around it: FastAPI keeps each function that it has ever looked at, and would keep the whole node with it.
+    # Asked of the request and not from around it, as in `watching`.
     app: FastAPI = request.app
     return HTMLResponse(page_of(app.openapi()), headers={"content-security-policy": _POLICY})
 
