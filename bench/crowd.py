@@ -12,7 +12,7 @@ from bench.processes import seconds_over_all, together
 from bench.wire_client import command
 from sealane.testing.node_process import NodeProcess
 
-IN_FLIGHT_MIN = 8
+IN_FLIGHT_OF_SEVERAL = 8
 """Batches of each of several producers on their way: with as many as of one alone they are slower by a sixth."""
 
 
@@ -25,7 +25,7 @@ def rate(directory: Path, *, count: int, batch: int, producers: int, consumers: 
     with NodeProcess(directory / "data") as node:
         with sealane.connect_sync(node.url) as lane:
             lane.create_topic(TOPIC, partitions=partitions)
-        order = Order(node.url, count, batch, in_flight=max(IN_FLIGHT_MIN, Order.in_flight // producers))
+        order = Order(node.url, count, batch, in_flight=IN_FLIGHT_OF_SEVERAL if producers > 1 else 0)
         shares = [share * batch for share in spread(count // batch, producers)]
         consuming = [command("share_batches", order)] * consumers
         publishing = [command("publish_many", replace(order, count=share)) for share in shares]

@@ -20,7 +20,8 @@ OURS = Stated(
     "Sealane",
     True,
     "fdatasync before each acknowledgement, of publishes and of acks, everything sealed (AES-GCM)",
-    "everything at its default; the batches that each table names, up to 16 of them or 12 MiB on their way; uvloop",
+    "everything at its default; the batches that each table names, 16 of them on their way, 48 of the small ones, "
+    "12 MiB at most; uvloop",
     {},
 )
 

@@ -13,10 +13,13 @@ from bench.clients.order import Order, Result, done, wait_for_the_start
 from bench.pacing import at_a_pace
 from sealane.client.consumer import BatchConsumption
 
+BATCHES_IN_FLIGHT, SMALL_BATCHES_IN_FLIGHT = 16, 48
+"""On their way at a time: with a quarter of them the node, the disk and both clients wait for each other for a third of
+the time."""
+SMALL_BATCH = 1_000
+"""Below so many messages a batch is small."""
 BYTES_IN_FLIGHT_MAX = 12 << 20
 """With more, large batches wait in the node's memory for longer than anybody gains by it."""
-PREFETCHED_MIN = 1_000
-"""Messages for which a consumer of small batches has room."""
 
 SILENCE_SECONDS = 2.0
 """A consumer that shares a subscription cannot know which message is the last: it ends after this much silence."""
@@ -25,7 +28,9 @@ SILENCE_SECONDS = 2.0
 async def publish_many(lane: sealane.Lane, order: Order) -> Result:
     """So many batches, a few of them on their way at a time."""
     payloads = order.payloads(order.batch)
-    room = asyncio.Semaphore(min(order.in_flight, max(1, BYTES_IN_FLIGHT_MAX // (order.batch * order.size))))
+    pays = BATCHES_IN_FLIGHT if order.batch >= SMALL_BATCH else SMALL_BATCHES_IN_FLIGHT
+    in_flight = order.in_flight or min(pays, max(1, BYTES_IN_FLIGHT_MAX // (order.batch * order.size)))
+    room = asyncio.Semaphore(in_flight)
     # Named only where it is asked for: earlier revisions, which are compared with this one, do not know it.
     sealing: dict[str, Any] = {"seal_for": order.seal_for} if order.seal_for else {}
     begun_ns = wait_for_the_start()
@@ -125,7 +130,7 @@ async def consume_broadcast(order: Order) -> Result:
 
 
 def _consuming(lane: sealane.Lane, order: Order) -> BatchConsumption:
-    messages_max = max(order.batch, PREFETCHED_MIN)
+    messages_max = max(order.batch, SMALL_BATCH)
     opening: dict[str, Any] = {}
     if order.open_with:
         from sealane.security.envelopes import PrivateKey

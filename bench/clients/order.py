@@ -23,9 +23,8 @@ class Order:
     subscription: str = SUBSCRIPTION
     start: Literal["earliest", "latest"] = "earliest"
     """Where a new subscription begins."""
-    in_flight: int = 16
-    """Batches on their way at a time: with 4 the node, the disk and both clients wait for each other a third of the
-    time."""
+    in_flight: int = 0
+    """Batches on their way at a time; 0: as many as pay."""
     per_second: int = 1_000
     """Publishes a second, for works that keep a pace."""
     connections: int = 1
