@@ -27,6 +27,7 @@ class Typed:
         self.lake = lake
         self._environment = {
             "SEALANE_URL": node.url,
+            "SEALANE_DATA": str(lake.parent / "data"),  # Where the lake's keys go.
             "SEALANE_PIPELINE__LAKE": str(lake),
             "SEALANE_PIPELINE__TOPICS": topic,
         }
