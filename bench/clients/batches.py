@@ -14,8 +14,7 @@ from bench.pacing import at_a_pace
 from sealane.client.consumer import BatchConsumption
 
 BATCHES_IN_FLIGHT, SMALL_BATCHES_IN_FLIGHT = 16, 48
-"""On their way at a time: with a quarter of them the node, the disk and both clients wait for each other for a third of
-the time."""
+"""On their way at a time: with a third or less of them a fifth to a third of the throughput is lost."""
 SMALL_BATCH = 1_000
 """Below so many messages a batch is small."""
 BYTES_IN_FLIGHT_MAX = 12 << 20

@@ -87,14 +87,14 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         self._deadline = self._porch.came(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._porch.scratch
+        # No more of a stranger than is held back while others have their turn; the rest waits outside.
+        return self._porch.scratch if self._inside is not None else self._porch.scratch[:HANDSHAKE_BYTES_MAX]
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closing or self._transport is None:
             return
         received = self._porch.scratch[:nbytes]
-        # What is longer than any handshake is not kept: it is refused, which takes no time.
-        if self._inside is None and nbytes <= HANDSHAKE_BYTES_MAX and not self._porch.turns.take(self):
+        if self._inside is None and not self._porch.turns.take(self):
             self._held = bytes(received)
             self.pause_reading()
             return

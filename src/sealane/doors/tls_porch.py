@@ -27,8 +27,8 @@ SCRATCH_BYTES = 256 << 10
 class Turns:
     """One step of one handshake in a pass of the event loop, and the others wait in line.
 
-    A step takes OpenSSL a quarter of a millisecond, or several where a client shows a certificate, and meanwhile nobody
-    else is served: strangers who come by the hundred are not to make those wait who are inside.
+    A step takes OpenSSL a quarter of a millisecond, more where a client shows a certificate, and meanwhile nobody else
+    is served: strangers who come by the hundred are not to make those wait who are inside.
     """
 
     def __init__(self) -> None:

@@ -77,6 +77,12 @@ class Stored(NamedTuple):
     def stop(self) -> int:
         return self.base + len(self.batch)
 
+    def since(self, offset: int) -> Stored:
+        """The same without what is below `offset`."""
+        if offset <= self.base:
+            return self
+        return Stored(offset, self.batch.slice(offset - self.base, len(self.batch)))
+
 
 class Packed(NamedTuple):
     """A batch in a log as it is stored: compressed."""

@@ -165,7 +165,10 @@ class MemoryEngine:
                 break
             spent += logs.batches[last].batch.nbytes
             last += 1
-        return logs.batches[first:last]
+        found = logs.batches[first:last]
+        if found:
+            found[0] = found[0].since(logs.start)
+        return found
 
     def recent(self, partition: PartitionKey, offset: int) -> Stored | None:
         logs = self._partitions.get(partition)

@@ -16,7 +16,7 @@ class CertificateSettings:
     """`security.certificates.*`: the node's own certificate authority."""
 
     key_type: KeyType = "ecdsa-p384"
-    """Of an authority's key, and of the keys that it makes for others (RSA ones have 3072 bits then)."""
+    """Of an authority's key, and of the keys that it makes for others (on P-256, or RSA of 3,072 bits)."""
     authority_days: int = 3_650
     days: int = 365
     """How long a client's certificate is valid, unless it is issued for another time."""

@@ -79,7 +79,7 @@ class Reads:
                 break
             recent = logs.tail.find(offset)
             if recent is not None:
-                result.append(recent if recent.base >= logs.messages.start else _from(offset, recent))
+                result.append(recent.since(logs.messages.start))
                 spent += recent.batch.nbytes
                 offset = recent.stop
                 continue
@@ -91,7 +91,7 @@ class Reads:
             whole_from = offset if result else logs.messages.start
             for stored in fetched.found:
                 if stored.stop > offset and (stop is None or stored.base < stop):
-                    result.append(stored if stored.base >= whole_from else _from(offset, stored))
+                    result.append(stored if stored.base >= whole_from else _since(whole_from, stored))
                     whole_from = offset
             spent += fetched.spent
             offset = fetched.last.stop
@@ -182,11 +182,9 @@ def _unpacked_bytes(item: Stored | Packed | tuple[int, bytes]) -> int:
     return len(item[1])
 
 
-def _from(offset: int, stored: Stored | Packed) -> Stored:
-    """The batch without what was read before: compaction may have joined it with its neighbours meanwhile."""
-    if isinstance(stored, Packed):
-        stored = stored.opened()
-    return Stored(offset, stored.batch.slice(offset - stored.base, len(stored.batch)))
+def _since(offset: int, stored: Stored | Packed) -> Stored:
+    """The batch without what was read before, or trimmed: compaction may have joined it with its neighbours."""
+    return (stored.opened() if isinstance(stored, Packed) else stored).since(offset)
 
 
 def _rows_from(logs: PartitionLogs, kind: int, offset: int, bytes_max: int) -> list[Row]:

@@ -6,9 +6,9 @@ import asyncio
 from typing import cast
 
 from sealane.doors.tls import NodeTls
-from sealane.doors.tls_connection import TlsConnection
+from sealane.doors.tls_connection import HANDSHAKE_BYTES_MAX, TlsConnection
 from sealane.doors.tls_porch import Turns
-from tests.unit.doors.tls.echo_door import echoed, opened
+from tests.unit.doors.tls.echo_door import Echo, echoed, opened
 from tests.unit.doors.tls.papers import Papers
 
 CLIENTS = 30
@@ -78,6 +78,16 @@ async def test_a_pass_in_which_nobody_waits_is_free_for_the_next() -> None:
     assert asked(turns, first)
     await asyncio.sleep(0)
     assert asked(turns, second)
+
+
+async def test_of_a_stranger_no_more_is_taken_in_than_is_kept_while_others_have_their_turn(
+    tls: NodeTls, papers: Papers
+) -> None:
+    async with opened(tls) as door:
+        stranger = door.porch.connection(lambda: Echo([]))
+        assert len(stranger.get_buffer(-1)) == HANDSHAKE_BYTES_MAX
+        long = b"x" * (8 * HANDSHAKE_BYTES_MAX)
+        assert await echoed(door, papers.client(), long) == long, "what comes after a handshake is as long as it likes"
 
 
 async def test_those_who_come_together_are_all_let_in(tls: NodeTls, papers: Papers) -> None:
