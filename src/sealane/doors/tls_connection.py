@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sealane.log import get_log
+from sealane.wire.outbox import SendsTogether, write_pieces
 
 if TYPE_CHECKING:
     from sealane.doors.tls_porch import TlsPorch
@@ -40,7 +41,7 @@ Rest = Literal["more", "later", "none"]
 """Of what comes: there is more now, there will be more, there is no more."""
 
 
-class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
+class TlsConnection(SendsTogether, asyncio.BufferedProtocol, asyncio.Transport):
     """Made by `TlsPorch` for each that comes. The protocol inside hears of it once the handshake is done."""
 
     __slots__ = (
@@ -280,11 +281,8 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
             log.debug("a connection is cut off", problem=error.reason, peer=self._porch.peer_of(self._transport))
             self.abort()
             return
-        if len(sealed) > 1:
-            self._transport.writelines(sealed[:-1])
         if sealed:
-            # Early releases of Python 3.12 and 3.13 forget in `writelines` to tell that writing is paused.
-            self._transport.write(sealed[-1])
+            write_pieces(self._transport, sealed)
 
     def _send(self) -> None:
         if self._transport is not None and self._outgoing.pending:

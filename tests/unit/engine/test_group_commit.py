@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import pytest
-
-from sealane.engine.local.group_commit import LARGE_BYTES, FlushPolicy, GroupCommit
+from sealane.engine.local.flush_policy import FlushPolicy
+from sealane.engine.local.group_commit import LARGE_BYTES, GroupCommit
 
 T = TypeVar("T")
 
@@ -313,48 +312,3 @@ async def test_a_barrier_is_passed_when_what_came_before_it_failed() -> None:
     await passes()
     recorder.runner.finish()
     await barrier
-
-
-def test_a_lone_small_commit_is_written_on_the_loop() -> None:
-    assert policy().inline(1, 500)
-
-
-def test_a_large_group_is_not() -> None:
-    assert policy().inline(1, 1_000)
-    assert not policy().inline(1, 1_001)
-
-
-def test_several_commits_are_not() -> None:
-    assert not policy().inline(2, 500)
-
-
-def test_after_busy_groups_even_a_lone_commit_goes_to_the_thread_until_it_is_quiet_again() -> None:
-    made = policy()
-    for _ in range(10):
-        made.saw(64, 500, 0.0001)
-    assert not made.inline(1, 500)
-    for _ in range(30):
-        made.saw(1, 500, 0.0001)
-    assert made.inline(1, 500)
-
-
-def test_a_disk_that_became_slow_is_kept_off_the_loop() -> None:
-    made = policy()
-    for _ in range(10):
-        made.saw(1, 500, 0.010)
-    assert not made.inline(1, 500)
-    for _ in range(30):
-        made.saw(1, 500, 0.0001)
-    assert made.inline(1, 500)
-
-
-def test_large_groups_do_not_tell_how_long_a_small_one_takes() -> None:
-    made = policy()
-    for _ in range(10):
-        made.saw(1, 1_000_000, 0.010)
-    assert made.inline(1, 500)
-
-
-@pytest.mark.parametrize(("commit", "expected"), [("inline", True), ("thread", False)])
-def test_the_choice_can_be_fixed(commit: Any, expected: bool) -> None:
-    assert policy(commit).inline(64, 1_000_000) is expected

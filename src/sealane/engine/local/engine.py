@@ -14,7 +14,8 @@ from sealane.engine.local.background import Joints, MakeCompactor, arrange
 from sealane.engine.local.backup_online import OnlineBackup
 from sealane.engine.local.compactor_process import Compactor
 from sealane.engine.local.files import Files
-from sealane.engine.local.group_commit import FlushPolicy, GroupCommit
+from sealane.engine.local.flush_policy import FlushPolicy
+from sealane.engine.local.group_commit import GroupCommit
 from sealane.engine.local.partition import PartitionLogs, reserve_all
 from sealane.engine.local.reads import Reads
 from sealane.engine.local.recovery import Quarantined, RecoveryReport

@@ -12,49 +12,15 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from sealane.engine.local.flush_policy import FlushPolicy
 from sealane.engine.local.runner import Runner
-
-_WEIGHT = 0.25
-"""How much the latest flush counts in the running averages: about the last four decide."""
-
-INLINE_COMMITS_MAX = 1.5
-"""On average more commits than this in a group mean that others wait too: they are better off with a free loop."""
 
 LARGE_BYTES = 256 << 10
 """For so much the thread is asked at once, whatever it does and whatever else the loop has to do: to write it takes as
 long as answers and deliveries do. Less gathers until the thread is done with the group before: a sync costs as much as
 all the rest of it."""
-
-
-class FlushPolicy:
-    """Chooses inline or thread for each group, from what waits and what the last flushes saw. Pure."""
-
-    def __init__(
-        self, commit: Literal["auto", "inline", "thread"], *, inline_bytes_max: int, inline_seconds_max: float
-    ) -> None:
-        self._fixed = None if commit == "auto" else commit == "inline"
-        self._inline_bytes_max = inline_bytes_max
-        self._inline_seconds_max = inline_seconds_max
-        self._commits = 1.0
-        self._seconds = 0.0
-
-    def inline(self, commits: int, group_bytes: int) -> bool:
-        if self._fixed is not None:
-            return self._fixed
-        return (
-            group_bytes <= self._inline_bytes_max
-            and commits <= INLINE_COMMITS_MAX
-            and self._commits <= INLINE_COMMITS_MAX
-            and self._seconds <= self._inline_seconds_max
-        )
-
-    def saw(self, commits: int, group_bytes: int, seconds: float) -> None:
-        """Learn from a flush. Large groups take long for their size; how long a small one takes, they do not tell."""
-        self._commits += _WEIGHT * (commits - self._commits)
-        if group_bytes <= self._inline_bytes_max:
-            self._seconds += _WEIGHT * (seconds - self._seconds)
 
 
 class Waiting(Protocol):
@@ -73,7 +39,9 @@ class _Ended(NamedTuple, Generic[W, R]):
 
     group: list[W]
     group_bytes: int
-    started_us: int
+    seconds: float
+    """How long it took where it was written."""
+    inline: bool
     result: R | Exception
 
 
@@ -161,7 +129,7 @@ class GroupCommit(Generic[W, R]):
         if self._failure is not None:
             self._settle_failure([], self._failure)
         elif self._may_write_here():
-            self._settle(self._written_group())
+            self._settle(self._written_group(inline=True))
         else:
             self._ask()
 
@@ -184,7 +152,7 @@ class GroupCommit(Generic[W, R]):
         self._came += 1
         if self._broken or self._failure is not None or not self._waiting:
             return None
-        ended = self._written_group()
+        ended = self._written_group(inline=False)
         self._broken = isinstance(ended.result, Exception)
         return ended
 
@@ -200,13 +168,15 @@ class GroupCommit(Generic[W, R]):
         elif self._waiting:
             self._schedule()
 
-    def _written_group(self) -> _Ended[W, R]:
+    def _written_group(self, *, inline: bool) -> _Ended[W, R]:
         group, group_bytes = self._take()
         started_us = self._clock()
+        result: R | Exception
         try:
-            return _Ended(group, group_bytes, started_us, self._write(group))
+            result = self._write(group)
         except Exception as error:
-            return _Ended(group, group_bytes, started_us, error)
+            result = error
+        return _Ended(group, group_bytes, max(0, self._clock() - started_us) / 1e6, inline, result)
 
     def _take(self) -> tuple[list[W], int]:
         group: list[W] = []
@@ -220,15 +190,14 @@ class GroupCommit(Generic[W, R]):
         return group, group_bytes
 
     def _settle(self, ended: _Ended[W, R]) -> None:
-        group, group_bytes, started_us, result = ended
+        group, group_bytes, seconds, inline, result = ended
         if self._failure is not None:
             self._settle_failure(group, self._failure)
             return
         if isinstance(result, Exception):
             self._settle_failure(group, result)
             return
-        seconds = max(0, self._clock() - started_us) / 1e6
-        self._policy.saw(len(group), group_bytes, seconds)
+        self._policy.saw(len(group), group_bytes, seconds, inline=inline)
         try:
             self._landed(group, result)
         except Exception as error:

@@ -109,6 +109,10 @@ def key_id_of(data: bytes | memoryview) -> int | None:
 
 
 def _derive(domain_key: bytes, salt: bytes) -> bytes:
-    """HKDF-SHA256 (RFC 5869) for one block of output, which is two HMACs: half the time of building an HKDF object."""
-    pseudorandom_key = hmac.digest(salt, domain_key, "sha256")
-    return hmac.digest(pseudorandom_key, _INFO + b"\x01", "sha256")
+    """HKDF-SHA256 (RFC 5869) for one block of output, which is two HMACs: half the time of building an HKDF object.
+
+    By `hmac.new`: `hmac.digest` takes as long and lets go of the interpreter, which a committing thread beside a busy
+    loop gets back only half a millisecond later.
+    """
+    pseudorandom_key = hmac.new(salt, domain_key, "sha256").digest()
+    return hmac.new(pseudorandom_key, _INFO + b"\x01", "sha256").digest()
