@@ -85,7 +85,12 @@ class TestLocalEngineFromDisk(TestLocalEngine):
     @pytest.fixture
     def settings(self) -> StorageSettings:
         return StorageSettings(
-            segment_bytes=4096, segment_bytes_first=4096, tail_bytes_max=1, open_files_max=2, compaction_segments_min=1
+            segment_bytes=4096,
+            segment_bytes_first=4096,
+            tail_bytes_max=1,
+            open_files_max=2,
+            compaction_segments_min=1,
+            compaction_segments_max=1,
         )
 
     # With next to no memory tail there is nothing that `recent` could promise.

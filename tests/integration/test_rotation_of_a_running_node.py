@@ -24,6 +24,7 @@ SMALL = {
     "storage.segment_bytes": 256 << 10,
     "storage.segment_bytes_first": 64 << 10,
     "storage.compaction_segments_min": 2,
+    "storage.compaction_segments_max": 2,
     "storage.space_retry_seconds": 0.05,
 }
 """Many segments and files, so that a rotation has many moments."""

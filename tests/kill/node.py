@@ -17,6 +17,7 @@ SETTINGS = {
     "storage.segment_bytes": 32_768,
     "storage.segment_bytes_first": 8_192,
     "storage.compaction_segments_min": 2,
+    "storage.compaction_segments_max": 2,
     "node.snapshot_journal_bytes": 4_096,
 }
 

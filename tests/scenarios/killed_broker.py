@@ -16,7 +16,9 @@ from itertools import count
 import sealane
 from sealane.engine.local import StorageSettings
 
-STORAGE = StorageSettings(segment_bytes=32 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=2)
+STORAGE = StorageSettings(
+    segment_bytes=32 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=2, compaction_segments_max=2
+)
 """Small, so that segments end, and are compacted, between two deaths."""
 
 

@@ -24,7 +24,9 @@ from sealane.prompt import Prompt
 from tests.staged import batch_of, part_of
 
 SETTINGS = NodeSettings(staging=StagingSettings(step_bytes=4_000))
-STORAGE = StorageSettings(segment_bytes=32 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=2)
+STORAGE = StorageSettings(
+    segment_bytes=32 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=2, compaction_segments_max=2
+)
 """Small, so that what is staged is compacted before it is published, and steps fill segments."""
 BATCHES = 12
 MESSAGES = 30

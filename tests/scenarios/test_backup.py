@@ -21,7 +21,9 @@ from sealane.errors import StorageError
 from tests.scenarios.broker import Broker, all_settled, described, take, take_payloads
 
 ROOT = Path(__file__).parents[2]
-TINY = StorageSettings(segment_bytes=16 * 1024, segment_bytes_first=8 * 1024, compaction_segments_min=2)
+TINY = StorageSettings(
+    segment_bytes=16 * 1024, segment_bytes_first=8 * 1024, compaction_segments_min=2, compaction_segments_max=2
+)
 
 
 async def backed_up(broker: Broker, target: Path) -> BackupReport:

@@ -65,7 +65,11 @@ class Broker:
         self.engine = await LocalEngine.start(
             life.files,
             settings=StorageSettings(
-                segment_bytes_first=4_096, compaction_segments_min=2, disk_free_bytes_min=0, **given["storage"]
+                segment_bytes_first=4_096,
+                compaction_segments_min=2,
+                compaction_segments_max=2,
+                disk_free_bytes_min=0,
+                **given["storage"],
             ),
             clock=life.clock_us,
             entropy=life.entropy,

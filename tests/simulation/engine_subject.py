@@ -87,6 +87,7 @@ class EngineSubject:
             commit=given["commit"],
             compaction=given["compaction"],
             compaction_segments_min=2,
+            compaction_segments_max=2,
             tail_bytes_max=20_000,
             disk_free_bytes_min=0,
         )

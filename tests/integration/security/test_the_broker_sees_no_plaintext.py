@@ -30,6 +30,7 @@ SETTINGS = {
     "storage.segment_bytes": FILLER_BYTES,
     "storage.segment_bytes_first": FILLER_BYTES,
     "storage.compaction_segments_min": 1,
+    "storage.compaction_segments_max": 1,
 }
 
 

@@ -141,7 +141,7 @@ async def test_compaction_and_trimming_in_the_middle_take_nothing_away(
 
 
 async def test_backups_under_load_are_all_whole(tmp_path: Path) -> None:
-    settings = replace(SMALL, compaction_segments_min=2)
+    settings = replace(SMALL, compaction_segments_min=2, compaction_segments_max=2)
     engine = await start(tmp_path / "data", settings)
     keys = [PartitionKey("default", f"topic{number}", 1, 0) for number in range(3)]
     acknowledged = dict.fromkeys(keys, 0)

@@ -240,7 +240,11 @@ async def test_what_a_crash_left_half_done_is_tidied_up(machine: Machine) -> Non
 
 async def test_compaction_keeps_every_offset_and_survives_restarts(machine: Machine) -> None:
     settings = StorageSettings(
-        segment_bytes=16 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=1, tail_bytes_max=1
+        segment_bytes=16 * 1024,
+        segment_bytes_first=16 * 1024,
+        compaction_segments_min=1,
+        compaction_segments_max=1,
+        tail_bytes_max=1,
     )
     engine = await machine.start(settings)
     owner, bills = await Owner.of(engine), await Owner.of(engine, BILLS, sealed=False)
@@ -266,7 +270,9 @@ async def test_a_segment_that_comes_back_after_compaction_replaced_it_is_not_rea
     await machine.stop()
     returning = machine.segments()[1]
     content = returning.read_bytes()
-    settings = StorageSettings(segment_bytes=16 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=1)
+    settings = StorageSettings(
+        segment_bytes=16 * 1024, segment_bytes_first=16 * 1024, compaction_segments_min=1, compaction_segments_max=1
+    )
     engine = await machine.start(settings)
     while returning.exists():  # noqa: ASYNC110 - compaction does not announce its end
         await asyncio.sleep(0.005)

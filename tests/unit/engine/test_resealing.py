@@ -22,7 +22,11 @@ from tests.unit.engine.small_records import Note
 
 DEADLINE_SECONDS = 60.0
 SETTINGS = StorageSettings(
-    segment_bytes=16_384, segment_bytes_first=16_384, compaction_segments_min=3, space_retry_seconds=0.01
+    segment_bytes=16_384,
+    segment_bytes_first=16_384,
+    compaction_segments_min=3,
+    compaction_segments_max=3,
+    space_retry_seconds=0.01,
 )
 
 

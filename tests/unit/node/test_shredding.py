@@ -22,7 +22,9 @@ from sealane.security.at_rest.keys import KeyDestroyed
 from tests.unit.node.running_node import DEADLINE_SECONDS, running_node
 
 MARKER = b"MARK of shop "
-STORAGE = StorageSettings(segment_bytes=64 << 10, segment_bytes_first=16 << 10, compaction_segments_min=2)
+STORAGE = StorageSettings(
+    segment_bytes=64 << 10, segment_bytes_first=16 << 10, compaction_segments_min=2, compaction_segments_max=2
+)
 
 
 async def fill(lane: sealane.Lane, *domains: str) -> None:

@@ -352,7 +352,9 @@ async def test_a_snapshot_of_the_journal_carries_what_is_staged_and_done() -> No
 
 
 async def test_a_directory_does_not_grow_with_what_was_staged(tmp_path: Path) -> None:
-    storage = StorageSettings(segment_bytes=128 * 1024, segment_bytes_first=64 * 1024, compaction_segments_min=2)
+    storage = StorageSettings(
+        segment_bytes=128 * 1024, segment_bytes_first=64 * 1024, compaction_segments_min=2, compaction_segments_max=2
+    )
     engine = await LocalEngine.start(DiskFiles(tmp_path), settings=storage, clock=wall_clock_us, entropy=os.urandom)
     node = await Node.open(engine, of_this_machine())
     async with in_process(node) as lane:

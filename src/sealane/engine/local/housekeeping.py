@@ -16,6 +16,7 @@ from sealane.engine.local.segment import INDEX_SUFFIX
 from sealane.engine.local.settings import StorageSettings
 from sealane.engine.local.space import Space
 from sealane.engine.local.wal import Segment, Wal
+from sealane.engine.local.write_pace import WritePace
 from sealane.engine.watch import EngineWatch
 from sealane.errors import StorageError
 from sealane.log import get_log
@@ -61,6 +62,7 @@ class Housekeeping:
         self._compaction_not_before = 0.0
         self._resealing_not_before = 0.0
         self._compacted_last = False
+        self._pace = WritePace(settings.compaction_bytes_per_second_max)
         self._chores: asyncio.Task[None] | None = None
         compacting.removed = self._work.set
 
@@ -204,6 +206,7 @@ class Housekeeping:
             self._settings.compaction
             and ready >= self._settings.compaction_segments_min
             and now >= self._compaction_not_before
+            and (ready >= self._settings.compaction_segments_max or self._has_time_to_compact(now))
         )
         reseal = self._resealing.due and now >= self._resealing_not_before
         if reseal and not (compact and not self._compacted_last):
@@ -212,6 +215,13 @@ class Housekeeping:
         elif compact:
             self._compacted_last = True
             self._compaction = asyncio.create_task(self._compact())
+
+    def _has_time_to_compact(self, now: float) -> bool:
+        """Whether no more is written at the moment than compaction may rewrite; if not, it is looked at again."""
+        wait_seconds = self._pace.seconds_to_wait(now, self._wal.written_bytes)
+        if wait_seconds:
+            self._compaction_not_before = self._rest(wait_seconds)
+        return not wait_seconds
 
     def _is_compacting(self) -> bool:
         return self._compaction is not None and not self._compaction.done()

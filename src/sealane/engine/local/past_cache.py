@@ -12,8 +12,6 @@ import mmap
 import os
 from collections.abc import Sequence
 
-import numpy as np
-
 BLOCK_BYTES = 4096
 """Where such a write begins and ends: what disks and file systems ask for, or a multiple of it."""
 PAST_CACHE_BYTES_MIN = 64 << 10
@@ -36,8 +34,6 @@ class PastCache:
         self._descriptor = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC | flag)
         self._buffered = descriptor
         self._memory = _idle.pop() if _idle else mmap.mmap(-1, PIECE_BYTES_MAX)
-        self._bytes = np.frombuffer(self._memory, dtype=np.uint8)
-        """The same, for copies of megabytes: numpy lets other threads run meanwhile, a memoryview does not."""
         self._end = 0
         self._ending = b""
         """Where the last write ended, and what it wrote to the block that it ended in."""
@@ -50,13 +46,14 @@ class PastCache:
             memory[:lead] = self._ending if self._end == position else os.pread(self._buffered, lead, position - lead)
         start, filled = position - lead, lead
         for buffer in buffers:
-            rest = np.frombuffer(buffer, dtype=np.uint8)
+            rest = memoryview(buffer)
             while len(rest) > PIECE_BYTES_MAX - filled:
-                self._bytes[filled:] = rest[: PIECE_BYTES_MAX - filled]
+                memory[filled:] = rest[: PIECE_BYTES_MAX - filled]
                 rest = rest[PIECE_BYTES_MAX - filled :]
                 self._write_out(memory, start)
                 start, filled = start + PIECE_BYTES_MAX, 0
-            self._bytes[filled : filled + len(rest)] = rest
+            # Not by numpy, which lets go of the interpreter meanwhile: getting it back takes longer than the copy.
+            memory[filled : filled + len(rest)] = rest
             filled += len(rest)
         ending = filled % BLOCK_BYTES
         self._end, self._ending = start + filled, bytes(memory[filled - ending : filled])

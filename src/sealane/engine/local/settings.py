@@ -67,6 +67,10 @@ class StorageSettings:
     compaction_segments_min: int = 4
     """How many closed segments gather before they are compacted: more give larger files, fewer free space sooner."""
 
+    compaction_segments_max: int = 32
+    """How many may wait while the node is busy, that is while more is written than `compaction_bytes_per_second_max`:
+    a burst has processors and disk for itself, and is compacted after it. With more, compaction begins all the same."""
+
     compaction_bytes_per_second_max: int = 64 * MiB
     """What compaction reads and writes in a second: any disk spares it. A node that writes faster for long grows its
     log, and shrinks it once it has time."""
@@ -96,6 +100,7 @@ class StorageSettings:
             "tail_bytes_max",
             "open_files_max",
             "compaction_segments_min",
+            "compaction_segments_max",
             "compaction_bytes_per_second_max",
             "backup_bytes_per_second_max",
         ):

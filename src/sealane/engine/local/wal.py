@@ -86,6 +86,8 @@ class Wal:
         self.active = active
         self.sync_seconds = 0.0
         """How long the last record took to sync."""
+        self.written_bytes = 0
+        """In records, since this was made."""
         self.marked = False
         """Whether the last record is a mark, which holds nothing and proves that what is before it was durable."""
         self.ending = False
@@ -146,6 +148,7 @@ class Wal:
         segment.index.last_sequence = head.sequence
         segment.index.time_us = time_us
         self._next_sequence += 1
+        self.written_bytes += head.record_bytes
         self.marked = not entries
         return Written(segment, time_us, [(entry, start + position) for entry, position in head.bodies()])
 

@@ -31,6 +31,7 @@ async def local(tmp_path: Path) -> AsyncIterator[Node]:
             segment_bytes_first=4096,
             disk_free_bytes_min=0,
             compaction_segments_min=2,
+            compaction_segments_max=2,
             space_retry_seconds=0.01,
         ),
         clock=wall_clock_us,
