@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pytest
 
 from sealane.engine.local import DiskFiles
@@ -85,6 +86,15 @@ def test_large_writes_into_taken_space_leave_all_around_them_as_it_is(files: Dis
     file.sync()
     file.close()
     assert Path(files.location, "a").read_bytes() == expected
+
+
+def test_large_writes_take_any_bytes_such_as_those_of_an_arrow_buffer(files: DiskFiles) -> None:
+    file = files.open("a", create=True)
+    file.zero_fill(2 * PAST_CACHE_BYTES_MIN)
+    data = Random(7).randbytes(PAST_CACHE_BYTES_MIN)
+    file.write_at(3, [b"", memoryview(pa.py_buffer(data)), b"end"])
+    assert file.read_at(3, len(data) + 3) == data + b"end"
+    file.close()
 
 
 def test_large_writes_past_the_end_lengthen_the_file_by_no_more_than_themselves(files: DiskFiles) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
 from sealane.engine import PartitionKey
 from sealane.engine.local import record
@@ -55,6 +58,12 @@ def test_a_record_is_read_as_it_was_written(entries, sequence, time_us) -> None:
         assert position % 8 == 0
         assert data[position : position + entry.body_bytes] == body
         assert record.checksum(body) == entry.body_checksum
+
+
+@pytest.mark.parametrize("length", [0, 1, (32 << 10) - 1, 32 << 10, (32 << 10) + 1, 1 << 20, (1 << 20) + 7])
+def test_a_checksum_is_that_of_the_whole_body_however_long(length: int) -> None:
+    body = Random(length).randbytes(length)
+    assert record.checksum(body) == record.checksum(memoryview(body)) == xxh3_64_intdigest(body)
 
 
 def test_a_record_may_be_empty() -> None:

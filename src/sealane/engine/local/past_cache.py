@@ -46,7 +46,7 @@ class PastCache:
             memory[:lead] = self._ending if self._end == position else os.pread(self._buffered, lead, position - lead)
         start, filled = position - lead, lead
         for buffer in buffers:
-            rest = memoryview(buffer)
+            rest = memoryview(buffer).cast("B")
             while len(rest) > PIECE_BYTES_MAX - filled:
                 memory[filled:] = rest[: PIECE_BYTES_MAX - filled]
                 rest = rest[PIECE_BYTES_MAX - filled :]

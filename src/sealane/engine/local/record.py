@@ -46,8 +46,8 @@ _ENTRY = struct.Struct("<BBHHHIIQQQQQ")
 _CHECKSUM = struct.Struct("<Q")
 _PREFIX = struct.Struct("<4sHH8s")
 
-
 _STRIDE_BYTES = 32 << 10
+"""Of what a checksum is made at once."""
 
 
 class _Layout(NamedTuple):
