@@ -51,7 +51,7 @@ def compacted_in_parts(directory: Path, *, messages: int) -> DiskUse:
     All settings but one are the defaults: a segment is compacted as soon as it is closed, where a node waits for four.
     """
     data = directory / "data"
-    with NodeProcess(data, {"storage.compaction_segments_min": 1, "storage.compaction_segments_max": 1}) as node:
+    with NodeProcess(data, {"storage.compaction_segments_min": 1}) as node:
         with sealane.connect_sync(node.url) as lane:
             for _ in range(messages // BATCH):
                 # Each payload anew: repeated ones would be compressed away.

@@ -27,7 +27,8 @@ STORE_SECONDS_MAX = 1_800.0
 TOPIC_MESSAGES = 100
 """What each of many topics holds; half of it is settled by a subscription."""
 
-REST_SECONDS = 1.0
+REST_SECONDS = 3.0
+"""A node looks for up to two seconds whether a burst is over before it compacts what that has left."""
 REST_SECONDS_MAX = 1_800.0
 
 
