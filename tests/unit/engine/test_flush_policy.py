@@ -94,9 +94,8 @@ def test_a_large_group_says_nothing_of_small_ones() -> None:
     assert made.inline(1, SMALL_BYTES)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1.0])
-def test_a_fixed_choice_is_kept(seconds: float) -> None:
-    for commit, expected in (("inline", True), ("thread", False)):
-        made = policy(commit)  # type: ignore[arg-type]
-        made.saw(100, 1_000_000, seconds, inline=expected)
-        assert made.inline(100, 1_000_000) is expected
+@pytest.mark.parametrize(("commit", "expected"), [("inline", True), ("thread", False)])
+def test_a_fixed_choice_is_kept(commit: Literal["inline", "thread"], expected: bool) -> None:
+    made = policy(commit)
+    made.saw(100, 1_000_000, 1.0, inline=expected)
+    assert made.inline(100, 1_000_000) is expected
