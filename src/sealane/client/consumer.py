@@ -16,8 +16,10 @@ from sealane.client.fetched import Fetched
 from sealane.client.message import Message, MessageBatch, UnopenedMessage
 from sealane.client.opened import Opened
 from sealane.client.unsealing import Unsealing
+from sealane.client.window import Window
 from sealane.delivery.offsets import span
 from sealane.errors import Closed, LeaseLost, SealaneError
+from sealane.message import Batch
 from sealane.node import Delivery, Part
 
 Item = TypeVar("Item", Message, MessageBatch)
@@ -69,7 +71,7 @@ class Consumption(Generic[Item]):
         self,
         attach: Attach,
         consumer_id: str,
-        prefetch: int,
+        window: Window,
         *,
         auto_ack: bool,
         lease_seconds: float,
@@ -77,12 +79,11 @@ class Consumption(Generic[Item]):
     ) -> None:
         self._attach = attach
         self._consumer_id = consumer_id
-        self._prefetch = prefetch
+        self._window = window
         self.auto_ack = auto_ack
         self._unsealing = unsealing
         self._fetched = Fetched(lease_seconds * PATIENCE_SHARE, self._give_back, self._make_room)
         self._answers: Answers | None = None
-        self._taken = 0
         self._ended = False
 
     async def open(self) -> Answers:
@@ -99,7 +100,7 @@ class Consumption(Generic[Item]):
                 await answers.hold.detach()  # The lane was closed meanwhile.
                 raise Closed("the lane is closed")
             self._answers = answers
-            answers.hold.add_credit(self._prefetch)
+            answers.hold.add_credit(self._window.begin(asyncio.get_running_loop().time()))
         return self._answers
 
     def __aiter__(self) -> Loop[Item]:
@@ -112,12 +113,13 @@ class Consumption(Generic[Item]):
         if self._answers is not None:
             self._answers.hold.release(delivery.partition, delivery.lease, offsets)
 
-    def _make_room(self, count: int) -> None:
-        """Ask for as many again, in strides: one message at a time would wake the node for each."""
-        self._taken += count
-        if self._taken * 2 >= self._prefetch and self._answers is not None:
-            self._answers.hold.add_credit(self._taken)
-            self._taken = 0
+    def _make_room(self, count: int, last: Batch | None = None) -> None:
+        """So many were handed out, or are gone: ask for more if it is time to."""
+        if self._window.take(count) and self._answers is not None:
+            message_bytes = last.nbytes / len(last) if last is not None else 0
+            more = self._window.ask(asyncio.get_running_loop().time(), message_bytes)
+            if more:
+                self._answers.hold.add_credit(more)
 
     async def _settle_first(self, answers: Answers, delivery: Delivery, offsets: BitMap64) -> bool:
         """At most once: the ack is durable before the messages are handed out. False if they are no longer ours."""
@@ -187,7 +189,8 @@ class MessageConsumption(Consumption[Message]):
         if fetched.opened is not None:
             if fetched.opened.rows:
                 return fetched.opened
-            self._make_room(len(fetched.opened.part.batch))
+            done = fetched.opened.part.batch
+            self._make_room(len(done), done)
             fetched.close_opened()
         if not fetched.ready:
             await fetched.wait()
@@ -241,7 +244,7 @@ class BatchConsumption(Consumption[MessageBatch]):
         self,
         attach: Attach,
         consumer_id: str,
-        prefetch: int,
+        window: Window,
         *,
         auto_ack: bool,
         lease_seconds: float,
@@ -249,7 +252,7 @@ class BatchConsumption(Consumption[MessageBatch]):
         unsealing: Unsealing | None = None,
     ) -> None:
         super().__init__(
-            attach, consumer_id, prefetch, auto_ack=auto_ack, lease_seconds=lease_seconds, unsealing=unsealing
+            attach, consumer_id, window, auto_ack=auto_ack, lease_seconds=lease_seconds, unsealing=unsealing
         )
         self._messages_max = messages_max
 
@@ -265,7 +268,7 @@ class BatchConsumption(Consumption[MessageBatch]):
                 _, part = fetched.take(self._messages_max - count)
                 parts.append(part)
                 count += len(part.batch)
-            self._make_room(count)
+            self._make_room(count, part.batch)
             if self._unsealing is None:
                 batch = MessageBatch(answers, delivery, tuple(parts))
             else:

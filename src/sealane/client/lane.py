@@ -27,6 +27,7 @@ from sealane.client.staging import Staging
 from sealane.client.topic_schemas import TopicSchema
 from sealane.client.transaction import Transaction
 from sealane.client.unsealing import Keys, unsealing
+from sealane.client.window import GROWTH_MAX, Window
 from sealane.delivery.config import LEASE_SECONDS_DEFAULT, Mode, Retry, SubscriptionConfig
 from sealane.errors import Closed, InvalidArgument, SchemaMismatch, SchemaNotFound
 from sealane.message import Batch, Row
@@ -192,7 +193,7 @@ class Lane(Managing, RawLogs, Staging):
         start: Start = "earliest",
         filter: str | None = None,
         auto_ack: bool = False,
-        prefetch: int = PREFETCH_DEFAULT,
+        prefetch: int | None = None,
         lease_seconds: float = LEASE_SECONDS_DEFAULT,
         retry: Retry | None = None,
         keys: Keys | None = None,
@@ -200,15 +201,16 @@ class Lane(Managing, RawLogs, Staging):
     ) -> MessageConsumption:
         """Messages one by one: `async for message in lane.consume("orders", subscription="billing")`.
 
-        The subscription is created if it is new, and stays when the loop ends. `keys` open what was sealed for them,
+        The subscription is created if it is new, and stays when the loop ends. `prefetch` messages are fetched ahead;
+        unless it is given, as many as the loop's pace asks for, 1,000 or more. `keys` open what was sealed for them,
         end to end; reading the payload of a message that they do not open raises `CannotOpen`.
         """
         attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry, auto_ack)
-        ahead = _checked_prefetch(prefetch)
+        window = _window(PREFETCH_DEFAULT, prefetch)
         consumption = MessageConsumption(
             attach,
             self._consumer_id(),
-            ahead,
+            window,
             auto_ack=auto_ack,
             lease_seconds=lease_seconds,
             unsealing=unsealing(keys, require_sealed=require_sealed),
@@ -232,15 +234,17 @@ class Lane(Managing, RawLogs, Staging):
         keys: Keys | None = None,
         require_sealed: bool = False,
     ) -> BatchConsumption:
-        """The same in batches of at most `messages_max`, without an object for each message."""
+        """The same in batches of at most `messages_max`, without an object for each message. Two batches are fetched
+        ahead, and more where the loop is fast, unless `prefetch` says how many messages.
+        """
         attach = self._attaching(topic, subscription, mode, start, filter, lease_seconds, retry, auto_ack)
         if messages_max < 1:
             raise InvalidArgument("messages_max", f"{messages_max} is not at least 1")
-        ahead = _checked_prefetch(2 * messages_max if prefetch is None else prefetch)
+        window = _window(2 * messages_max, prefetch)
         consumption = BatchConsumption(
             attach,
             self._consumer_id(),
-            ahead,
+            window,
             auto_ack=auto_ack,
             lease_seconds=lease_seconds,
             unsealing=unsealing(keys, require_sealed=require_sealed),
@@ -365,7 +369,10 @@ class Lane(Managing, RawLogs, Staging):
         return self._broker.surroundings.entropy(8).hex()
 
 
-def _checked_prefetch(prefetch: int) -> int:
+def _window(size: int, prefetch: int | None) -> Window:
+    """Of the size that was asked for; where none was, one that follows the consumer's pace."""
+    if prefetch is None:
+        return Window(size, GROWTH_MAX)
     if prefetch < 1:
         raise InvalidArgument("prefetch", f"{prefetch} is not at least 1")
-    return prefetch
+    return Window(prefetch)
