@@ -29,6 +29,9 @@ Progress = Callable[[str], None]
 COSTS = {"batches": "msg/s", "singles": "msg/s", "receipt_ms": "ms", "received_ms": "ms"}
 """What is measured, in which unit; of what is measured in ms, less is better."""
 
+SETTINGS = {"security.quotas.connections_per_address_max": 2_000}
+"""Of both nodes: idle connections come from the same address as those that do the work."""
+
 _numbers = count(1)
 
 
@@ -135,7 +138,10 @@ def _two_nodes(directory: Path) -> Iterator[tuple[NodeProcess, NodeProcess]]:
     for place in places:
         place.mkdir()
     try:
-        with NodeProcess(places[0] / "data") as empty, NodeProcess(places[1] / "data") as grown:
+        with (
+            NodeProcess(places[0] / "data", SETTINGS) as empty,
+            NodeProcess(places[1] / "data", SETTINGS) as grown,
+        ):
             yield empty, grown
     finally:
         for place in places:
