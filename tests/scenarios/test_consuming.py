@@ -273,3 +273,22 @@ async def test_a_loop_that_was_left_does_not_start_again(lane: sealane.Lane) -> 
     await take(messages, 1)
     with pytest.raises(sealane.Closed, match="consume again"):
         await take(messages, 1)
+
+
+@pytest.mark.parametrize("kind", ["messages", "batches"])
+async def test_who_waits_for_the_next_one_hears_that_another_task_has_closed_the_consumer(
+    lane: sealane.Lane, kind: str
+) -> None:
+    await lane.create_topic("orders")
+    consume = lane.consume if kind == "messages" else lane.consume_batches
+    async with consume("orders", "billing") as items:
+
+        async def next_one() -> None:
+            await anext(aiter(items))
+
+        waiting = asyncio.create_task(next_one())
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await items.close()
+        with pytest.raises(sealane.Closed, match="has ended"):
+            await asyncio.wait_for(waiting, 10)

@@ -89,7 +89,7 @@ class Consumption(Generic[Item]):
     async def open(self) -> Answers:
         """Take part in the subscription; the first step of the iteration does it."""
         if self._ended:
-            raise Closed("this consumer has ended, as it does when its loop is left; consume again for a new one")
+            raise _ended()
         if self._answers is None:
             fetched = self._fetched
             consumer = LaneConsumer(
@@ -135,10 +135,15 @@ class Consumption(Generic[Item]):
             await answers.hold.nack(delivery.partition, delivery.lease, offsets, reason=reason)
 
     def leave(self) -> None:
-        """Take no more; give back what was fetched ahead, without counting an attempt. Idempotent."""
+        """Take no more; give back what was fetched ahead, without counting an attempt. Idempotent.
+
+        Whoever waits for the next one, in another task or thread, hears that it will not come.
+        """
         if self._ended:
             return
         self._ended = True
+        if self._fetched.error is None:
+            self._fetched.fail(_ended())
         if self._answers is not None:
             self._answers.flush()
             unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
@@ -160,13 +165,13 @@ class Consumption(Generic[Item]):
 
     async def shut(self) -> None:
         """The lane closes: the iteration ends in `Closed`."""
-        await self.close()
         self._fetched.fail(Closed("the lane is closed"))
+        await self.close()
 
     def abandon(self, error: SealaneError) -> None:
         """The lane closes and nobody waits: the iteration ends in this error."""
-        self.leave()
         self._fetched.fail(error)
+        self.leave()
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -176,6 +181,10 @@ class Consumption(Generic[Item]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close(hurried=kind is not None)
+
+
+def _ended() -> Closed:
+    return Closed("this consumer has ended, as it does when its loop is left; consume again for a new one")
 
 
 class MessageConsumption(Consumption[Message]):
