@@ -65,6 +65,11 @@ class Calls:
         self._stays = stays
         self._running: set[asyncio.Task[Any]] = set()
 
+    @property
+    def running(self) -> bool:
+        """Whether some have begun and are not done."""
+        return bool(self._running)
+
     async def finished(self, seconds: float) -> None:
         """Wait until all that have begun by now are done, and have cleared up behind them; so long at most."""
         if self._running:

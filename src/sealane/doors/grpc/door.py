@@ -109,7 +109,9 @@ class GrpcDoor:
             self._sweeper = None
         self._entry.shut()
         if server is not None:
-            await server.stop(None)
+            # Without a moment's grace gRPC cancels calls whose last word has not left yet, and their clients never hear
+            # it; those that go on after they were told to end have had theirs.
+            await server.stop(None if self._calls.running else CLOSE_SECONDS_MAX)
             await self._calls.finished(CLOSE_SECONDS_MAX)
         await self._entry.close()
         if self._directory is not None:
