@@ -89,7 +89,7 @@ class Consumption(Generic[Item]):
     async def open(self) -> Answers:
         """Take part in the subscription; the first step of the iteration does it."""
         if self._ended:
-            raise _ended()
+            raise _consumer_ended()
         if self._answers is None:
             fetched = self._fetched
             consumer = LaneConsumer(
@@ -143,7 +143,7 @@ class Consumption(Generic[Item]):
             return
         self._ended = True
         if self._fetched.error is None:
-            self._fetched.fail(_ended())
+            self._fetched.fail(_consumer_ended())
         if self._answers is not None:
             self._answers.flush()
             unhandled = [(delivery.partition, delivery.lease, offsets) for delivery, offsets in self._fetched.drain()]
@@ -165,7 +165,7 @@ class Consumption(Generic[Item]):
 
     async def shut(self) -> None:
         """The lane closes: the iteration ends in `Closed`."""
-        self._fetched.fail(Closed("the lane is closed"))
+        self._fetched.fail(Closed("the lane is closed"))  # First: those who wait hear of the lane, not of the leaving.
         await self.close()
 
     def abandon(self, error: SealaneError) -> None:
@@ -183,7 +183,7 @@ class Consumption(Generic[Item]):
         await self.close(hurried=kind is not None)
 
 
-def _ended() -> Closed:
+def _consumer_ended() -> Closed:
     return Closed("this consumer has ended, as it does when its loop is left; consume again for a new one")
 
 

@@ -32,7 +32,7 @@ def test_it_grows_no_further_than_it_may() -> None:
     assert ahead(Window(1_000, GROWTH_MAX), a_second=10_000_000) == 8_000
 
 
-def test_what_is_ahead_of_it_fits_into_the_processors_cache() -> None:
+def test_no_more_than_a_few_megabytes_are_ahead_of_it() -> None:
     assert ahead(Window(1_000, 8), a_second=10_000_000, message_bytes=1_000) == 3_000, "3 MiB of them"
     assert ahead(Window(1_000, 8), a_second=10_000_000, message_bytes=100_000) == 1_000, "as many as at first"
 

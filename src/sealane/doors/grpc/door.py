@@ -109,8 +109,8 @@ class GrpcDoor:
             self._sweeper = None
         self._entry.shut()
         if server is not None:
-            # Without a moment's grace gRPC cancels calls whose last word has not left yet, and their clients never hear
-            # it; those that go on after they were told to end have had theirs.
+            # Without grace gRPC aborts at once whatever it does not take for finished, which may be a call whose last
+            # word has yet to leave. Calls that go on after they were told to end have had their time.
             await server.stop(None if self._calls.running else CLOSE_SECONDS_MAX)
             await self._calls.finished(CLOSE_SECONDS_MAX)
         await self._entry.close()
