@@ -52,7 +52,9 @@ class Answers:
         if gathered is None:
             self._acks[place] = gathered = BitMap64()
         gathered.add(offset)
-        self._gathered(1)
+        self._buffered += 1
+        if self._timer is None or self._buffered >= ACK_BUFFER_MESSAGES:
+            self._flush_in_time()
 
     def gather(self, delivery: Delivery, offsets: BitMap64) -> None:
         """An ack that goes with others, soon."""
@@ -62,10 +64,10 @@ class Answers:
             self._acks[place] = offsets
         else:
             gathered |= offsets
-        self._gathered(len(offsets))
+        self._buffered += len(offsets)
+        self._flush_in_time()
 
-    def _gathered(self, count: int) -> None:
-        self._buffered += count
+    def _flush_in_time(self) -> None:
         if self._buffered >= ACK_BUFFER_MESSAGES:
             self.flush()
         elif self._timer is None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from sealane.client.broker import Landed
 from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull, SchemaMismatch
 from sealane.message import Batch, Row
@@ -15,17 +17,19 @@ BATCH_MESSAGES = 4_096
 BATCH_BYTES = 1 << 20
 """A batch of single messages is closed at this size."""
 
-Waiting = list[tuple[Row, asyncio.Future[Receipt]]]
+Futures = list[asyncio.Future[Receipt]]
 
 
-class _Flight:
-    """Messages that went together, and when their time is up."""
+class _Flight(msgspec.Struct, eq=False):
+    """Messages that went together, who waits for each of them, and when their time is up."""
 
-    __slots__ = ("deadline", "waiting")
+    rows: list[Row]
+    futures: Futures
+    deadline: float
 
-    def __init__(self, waiting: Waiting, deadline: float) -> None:
-        self.waiting = waiting
-        self.deadline = deadline
+    def __repr__(self) -> str:
+        # Payloads and keys stay out of logs.
+        return f"<flight of {len(self.rows):,} messages>"
 
 
 class Coalescer:
@@ -49,7 +53,9 @@ class Coalescer:
         self._timeout_seconds = timeout_seconds
         self._messages_max = messages_max
         self._loop = asyncio.get_running_loop()
-        self._waiting: Waiting = []
+        self._rows: list[Row] = []
+        """What waits for the end of the pass, and in `_futures` who waits for it."""
+        self._futures: Futures = []
         self._waiting_bytes = 0
         self._scheduled: asyncio.Handle | None = None
         self._under_way: dict[_Flight, None] = {}
@@ -59,12 +65,13 @@ class Coalescer:
     def add(self, row: Row) -> asyncio.Future[Receipt]:
         """The future resolves when the message is durable."""
         receipt: asyncio.Future[Receipt] = self._loop.create_future()
-        if not self._under_way and not self._waiting:
-            self._send([(row, receipt)])
+        if not self._under_way and not self._rows:
+            self._send([row], [receipt])
             return receipt
-        self._waiting.append((row, receipt))
+        self._rows.append(row)
+        self._futures.append(receipt)
         self._waiting_bytes += len(row.payload)
-        if len(self._waiting) >= self._messages_max or self._waiting_bytes >= BATCH_BYTES:
+        if len(self._rows) >= self._messages_max or self._waiting_bytes >= BATCH_BYTES:
             self._flush()
         elif self._scheduled is None:
             self._scheduled = self._loop.call_soon(self._flush)
@@ -74,37 +81,39 @@ class Coalescer:
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
-        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if waiting:
-            self._send(waiting)
+        rows, futures = self._rows, self._futures
+        self._rows, self._futures, self._waiting_bytes = [], [], 0
+        if rows:
+            self._send(rows, futures)
 
-    def _send(self, waiting: Waiting) -> None:
-        flight = _Flight(waiting, self._loop.time() + self._timeout_seconds)
+    def _send(self, rows: list[Row], futures: Futures) -> None:
+        flight = _Flight(rows, futures, self._loop.time() + self._timeout_seconds)
         self._under_way[flight] = None
         if self._timer is None:
             self._timer = self._loop.call_at(flight.deadline, self._expire)
         try:
-            self._hand_over(self._build([row for row, _ in waiting]), partial(self._landed, flight))
+            self._hand_over(self._build(rows), partial(self._landed, flight))
         except Exception as error:
             self._landed(flight, None, error)
 
     def _landed(self, flight: _Flight, receipts: Receipts | None, error: BaseException | None) -> None:
         self._under_way.pop(flight, None)
-        waiting = flight.waiting
+        rows, futures = flight.rows, flight.futures
         if receipts is not None:
-            _resolve(waiting, receipts)
-        elif len(waiting) > 1 and isinstance(error, SchemaMismatch) and 0 <= error.index < len(waiting):
+            _resolve(futures, receipts)
+        elif len(rows) > 1 and isinstance(error, SchemaMismatch) and 0 <= error.index < len(rows):
             # It says whose fault it is: the others go again, together.
             alone = SchemaMismatch(error.topic, error.version, 0, error.path, error.problem)
-            _fail([waiting.pop(error.index)], alone)
-            self._send(waiting)
-        elif len(waiting) > 1 and isinstance(error, InvalidMessage | QueueFull):
+            del rows[error.index]
+            _fail([futures.pop(error.index)], alone)
+            self._send(rows, futures)
+        elif len(rows) > 1 and isinstance(error, InvalidMessage | QueueFull):
             # One message must not be refused for another one's fault.
-            for each in waiting:
-                self._send([each])
+            for row, future in zip(rows, futures, strict=True):
+                self._send([row], [future])
         else:
             assert error is not None
-            _fail(waiting, error)
+            _fail(futures, error)
 
     def _expire(self) -> None:
         """One timer, for what has been under way longest: it is set again when it rings, not for each that goes."""
@@ -117,21 +126,20 @@ class Coalescer:
                 return
             del self._under_way[oldest]
             problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
-            _fail(oldest.waiting, DeadlineExceeded(problem))
+            _fail(oldest.futures, DeadlineExceeded(problem))
 
 
-def _resolve(waiting: Waiting, receipts: Receipts) -> None:
-    if len(waiting) == 1 and len(receipts) == 1:
-        future = waiting[0][1]
-        if not future.done():
-            future.set_result(receipts[0])
+def _resolve(futures: Futures, receipts: Receipts) -> None:
+    if len(futures) == 1:
+        if not futures[0].done():
+            futures[0].set_result(receipts[0])
         return
-    for (_, future), receipt in zip(waiting, receipts, strict=True):
+    for future, receipt in zip(futures, receipts, strict=True):
         if not future.done():
             future.set_result(receipt)
 
 
-def _fail(waiting: Waiting, error: BaseException) -> None:
-    for _, future in waiting:
+def _fail(futures: Futures, error: BaseException) -> None:
+    for future in futures:
         if not future.done():
             future.set_exception(error)

@@ -267,7 +267,9 @@ class BatchConsumption(Consumption[MessageBatch]):
 
     async def next_batch(self) -> MessageBatch:
         """The next messages that were stored together; they are the caller's."""
-        answers = await self.open()
+        answers = self._answers
+        if answers is None or self._ended:
+            answers = await self.open()
         fetched = self._fetched
         while True:
             await fetched.wait()

@@ -6,8 +6,8 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from pyroaring import BitMap64
 
@@ -17,7 +17,7 @@ from sealane.node import Delivery, Part, Revocation
 from sealane.node.deliveries import offsets_of
 
 
-class _Waiting(NamedTuple):
+class _Waiting(msgspec.Struct, frozen=True, eq=False):
     """Messages that were not handed out yet, and until when they may wait for that."""
 
     delivery: Delivery
@@ -70,7 +70,7 @@ class Fetched:
             if waiting.is_of(partition, lease):
                 part = _without(waiting.part, offsets)
                 dropped += len(waiting.part.batch) - len(part.batch)
-                waiting = waiting._replace(part=part)
+                waiting = msgspec.structs.replace(waiting, part=part)
             if len(waiting.part.batch):
                 kept.append(waiting)
         self._queue = kept
@@ -141,9 +141,9 @@ class Fetched:
     def _take(self, count: int) -> _Waiting:
         waiting = self._queue.popleft()
         if len(waiting.part.batch) > count:
-            self._queue.appendleft(waiting._replace(part=_rest(waiting.part, count)))
+            self._queue.appendleft(msgspec.structs.replace(waiting, part=_rest(waiting.part, count)))
             first = Part(waiting.part.offsets[:count], waiting.part.batch.slice(0, count))
-            waiting = waiting._replace(part=first)
+            waiting = msgspec.structs.replace(waiting, part=first)
         return waiting
 
     def same_lease_next(self, delivery: Delivery) -> bool:
@@ -151,7 +151,8 @@ class Fetched:
 
     def open(self, count: int) -> Opened:
         """Take the next messages to hand them out one by one, as they are claimed."""
-        self.opened = Opened(*self._take(count))
+        taken = self._take(count)
+        self.opened = Opened(taken.delivery, taken.part, taken.until)
         return self.opened
 
     def close_opened(self) -> None:

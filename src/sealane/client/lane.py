@@ -83,7 +83,8 @@ class Lane(Managing, RawLogs, Staging):
 
         `seal_for` seals the payload for recipients, end to end; its key and headers stay readable for the node.
         """
-        self._check_open()
+        if self._closed:
+            self._check_open()
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
         if seal_for is not None:
             return await self._publish_sealed(topic, row, seal_for, given_id=id is not None, timeout=timeout)

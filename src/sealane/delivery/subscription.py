@@ -229,8 +229,12 @@ class Subscription:
         return events
 
     def next_tick_us(self) -> int | None:
-        moments = (self.leases.next_deadline_us(), self.parked.next_us(), self.expiry.next_us())
-        return min((moment for moment in moments if moment is not None), default=None)
+        soonest = self.leases.next_deadline_us()
+        for waiting in (self.parked, self.expiry):
+            moment_us = waiting.next_us() if waiting else None
+            if moment_us is not None and (soonest is None or moment_us < soonest):
+                soonest = moment_us
+        return soonest
 
     def oldest(self, count: int, end: int, now_us: int) -> Dropped | None:
         """Plan to give up the `count` oldest unsettled messages below `end`."""

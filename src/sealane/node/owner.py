@@ -26,6 +26,7 @@ from sealane.log import get_log
 from sealane.message import Batch
 from sealane.node.commits import Staged, commit_together, stage
 from sealane.node.dispatch import Dispatcher
+from sealane.node.flush_timer import FlushTimer
 from sealane.node.journal import Journal
 from sealane.node.measures import Measures
 from sealane.node.read_ahead import READ_AHEAD_BYTES, ReadAhead
@@ -77,8 +78,7 @@ class PartitionOwner:
         self._waiting: list[Event] = []
         self._handed_back: list[Event] = []
         self._last_commit: Prompt[None] | None = None
-        self._flush_timer: asyncio.TimerHandle | None = None
-        self._flush_at = float("inf")
+        self._flush_timer = FlushTimer(self._flush_now)
         self.ticker = Ticker(self)
         self._closed = False
         self._sealed = True
@@ -140,8 +140,7 @@ class PartitionOwner:
         for dispatcher in list(self.dispatchers.values()):
             await dispatcher.close()
         self.ticker.close()
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
+        self._flush_timer.close()
         if self.engine.failure is None and self.error is None and self.supervisor.failure is None:
             if self.journal.unfolded_bytes > self.settings.snapshot_journal_bytes // 16:
                 self._snapshot()
@@ -189,10 +188,7 @@ class PartitionOwner:
 
     def take_waiting(self) -> list[Event]:
         waiting, self._waiting = self._waiting, []
-        self._flush_at = float("inf")
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
-            self._flush_timer = None
+        self._flush_timer.clear()
         return waiting
 
     def put_waiting_back(self, events: Sequence[Event]) -> None:
@@ -289,7 +285,7 @@ class PartitionOwner:
             self.watchers.tell(events)
         if subscription.dying:
             self._bury(self, subscription)
-        self.ticker.arm()
+        self.ticker.arm_for(subscription)
 
     def note_journal(self, events: Sequence[Event], *, soon: bool = True) -> None:
         self._waiting.extend(events)
@@ -297,17 +293,10 @@ class PartitionOwner:
         self._flush_within(0 if len(self._waiting) >= self.settings.journal_events_max else seconds)
 
     def _flush_within(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        at = loop.time() + seconds
-        if at < self._flush_at and not self._closed:
-            if self._flush_timer is not None:
-                self._flush_timer.cancel()
-            self._flush_at = at
-            self._flush_timer = loop.call_at(at, self._flush_now)
+        if not self._closed:
+            self._flush_timer.within(seconds)
 
     def _flush_now(self) -> None:
-        self._flush_timer = None
-        self._flush_at = float("inf")
         if not self._waiting or self.error or self.engine.failure or self.supervisor.failure:
             return
         try:

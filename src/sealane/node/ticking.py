@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sealane.delivery.subscription import Subscription
     from sealane.node.owner import PartitionOwner
 
 TIMER_SECONDS_MAX = 1.0
@@ -24,13 +25,16 @@ class Ticker:
         self._closed = False
 
     def arm(self) -> None:
-        """Something may be due earlier than before."""
+        """Something may be due earlier than before, for anyone."""
+        core = self._owner.core
+        for reader in (*core.subscriptions.values(), *core.members.values()):
+            self.arm_for(reader)
+
+    def arm_for(self, reader: Subscription) -> None:
+        """Something may be due earlier than before, for this one."""
         if self._closed:
             return
-        core = self._owner.core
-        readers = (*core.subscriptions.values(), *core.members.values())
-        moments = [moment for reader in readers if (moment := reader.next_tick_us()) is not None]
-        next_us = min(moments, default=None)
+        next_us = reader.next_tick_us()
         if next_us is None or (self._at_us is not None and self._at_us <= next_us):
             return
         if self._timer is not None:

@@ -35,7 +35,7 @@ SCRATCH_BYTES = 256 << 10
 _BLOCKS = Blocks()
 
 Buffer: TypeAlias = Any
-"""Anything with Python's buffer protocol: bytes, a memoryview, an Arrow buffer."""
+"""Bytes, a memoryview of bytes or an Arrow buffer: its length is its number of bytes."""
 
 
 class Frame(NamedTuple):
@@ -97,15 +97,17 @@ class FrameReader:
             if self._filled < len(self._direct):
                 return []
             whole, self._direct, self._filled = self._direct, None, 0
-            return [_open(whole)]
+            return [_open(whole, PREFIX.unpack_from(whole)[1])]
         stop = len(self._rest) + count
         self._rest = b""
         frames: list[Frame] = []
         at = 0
         while stop - at >= PREFIX.size:
             length, header_length = PREFIX.unpack_from(self._scratch, at)
-            self.error = self._fault(length, header_length)
-            if self.error is not None:
+            if not 0 < header_length <= length <= self.frame_bytes_max - PREFIX.size or (
+                header_length > self.header_bytes_max
+            ):
+                self.error = self._fault(length, header_length)
                 return frames
             end = at + PREFIX.size + length
             if end > stop:
@@ -113,19 +115,17 @@ class FrameReader:
                     self._begin_direct(at, stop, end - at)
                     return frames
                 break
-            frames.append(_open(memoryview(bytes(self._scratch[at:end]))))
+            frames.append(_open(memoryview(bytes(self._scratch[at:end])), header_length))
             at = end
         self._rest = bytes(self._scratch[at:stop])
         return frames
 
-    def _fault(self, length: int, header_length: int) -> ProtocolError | None:
+    def _fault(self, length: int, header_length: int) -> ProtocolError:
         if PREFIX.size + length > self.frame_bytes_max:
             problem = f"a frame of {PREFIX.size + length:,} bytes is longer than the {self.frame_bytes_max:,} allowed"
             return ProtocolError("frame-too-long", problem)
-        if not 0 < header_length <= min(length, self.header_bytes_max):
-            problem = f"a header of {header_length:,} bytes does not fit a frame of {length:,}"
-            return ProtocolError("bad-frame", problem)
-        return None
+        problem = f"a header of {header_length:,} bytes does not fit a frame of {length:,}"
+        return ProtocolError("bad-frame", problem)
 
     def _begin_direct(self, at: int, stop: int, length: int) -> None:
         whole = _BLOCKS.take(length)
@@ -133,8 +133,7 @@ class FrameReader:
         self._direct, self._filled = whole, stop - at
 
 
-def _open(whole: memoryview) -> Frame:
-    _, header_length = PREFIX.unpack_from(whole)
+def _open(whole: memoryview, header_length: int) -> Frame:
     end = PREFIX.size + header_length
     return Frame(whole[PREFIX.size : end], whole[end + -header_length % ALIGNMENT :])
 
@@ -144,7 +143,7 @@ def frame(header: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
     if not body:
         return [PREFIX.pack(len(header), len(header)) + header]
     padding = -len(header) % ALIGNMENT
-    length = len(header) + padding + sum(memoryview(piece).nbytes for piece in body)
+    length = len(header) + padding + sum(map(len, body))
     return joined([PREFIX.pack(length, len(header)) + header + PADDING[padding], *body], length)
 
 

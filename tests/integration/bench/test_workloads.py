@@ -80,7 +80,7 @@ def test_the_cost_of_work_on_a_node_that_grew_in_every_way(tmp_path):
         growing.create_topics(node, 3)
         growing.store(node, 20_000)
         with growing.connected(node, 20):
-            cost = growth.cost(node.url, amounts, topic=growing.BIG_TOPIC)
+            cost = growth.cost(node, amounts, topic=growing.BIG_TOPIC)
     assert cost.keys() == growth.COSTS.keys()
     assert all(value > 0 for value in cost.values())
 
@@ -88,8 +88,8 @@ def test_the_cost_of_work_on_a_node_that_grew_in_every_way(tmp_path):
 def test_a_grown_node_and_an_empty_one_take_turns(tmp_path, monkeypatch):
     turns: list[tuple[str, str | None]] = []
 
-    def cost(url: str, amounts: growth.Amounts, *, topic: str | None, rest: object) -> growth.Cost:
-        turns.append((url, topic))
+    def cost(node: NodeProcess, amounts: growth.Amounts, *, topic: str | None) -> growth.Cost:
+        turns.append((node.url, topic))
         return dict.fromkeys(growth.COSTS, float(len(turns)))
 
     monkeypatch.setattr(growth, "cost", cost)

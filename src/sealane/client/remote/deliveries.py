@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,13 +31,18 @@ def delivery_of(message: Deliver, body: memoryview, subscription: str, generatio
     """Raises `ProtocolError`, `InvalidBatch` or `InvalidMessage` for what no node should say."""
     if not 0 <= message.lease <= LEASE_MASK:
         raise ProtocolError("bad-message", f"lease {message.lease} is not in 0 to {LEASE_MASK}")
+    parts: list[Part] = []
+    at = 0
+    for announced in message.parts:
+        parts.append(_part_at(at, announced, body))
+        at += announced[2]
     return Delivery(
         message.topic,
         message.partition,
         subscription,
         generation << GENERATION_SHIFT | message.lease,
         message.deadline_us,
-        tuple(_parts_of(message.parts, body)),
+        tuple(parts),
         tuple((from_runs(runs), attempt) for runs, attempt in message.attempts) if message.attempts else (),
     )
 
@@ -48,8 +53,10 @@ def stored_of(parts: Sequence[WirePart], body: memoryview, limits: Limits, bytes
     """
     batch_bytes_max = limits.batch_bytes_max + FRAMING_BYTES_MAX
     found: list[Stored] = []
-    unpacked = 0
-    for part in _parts_of(parts, body, batch_bytes_max):
+    at = unpacked = 0
+    for announced in parts:
+        part = _part_at(at, announced, body, batch_bytes_max)
+        at += announced[2]
         unpacked += part.batch.nbytes
         if unpacked > max(bytes_max, len(body)) + batch_bytes_max:
             raise ProtocolError("bad-message", f"more than {unpacked:,} bytes are no answer to {bytes_max:,} asked for")
@@ -57,23 +64,22 @@ def stored_of(parts: Sequence[WirePart], body: memoryview, limits: Limits, bytes
     return found
 
 
-def _parts_of(parts: Sequence[WirePart], body: memoryview, unpacked_bytes_max: int | None = None) -> Iterator[Part]:
-    at = 0
-    for first, count, size, scattered in parts:
-        if size < 0 or at + size > len(body):
-            raise ProtocolError("bad-message", f"a batch of {size:,} bytes is not in a body of {len(body):,}")
-        batch = decode(body[at : at + size], limits=_WHATEVER_IS_STORED, unpacked_bytes_max=unpacked_bytes_max)
-        offsets = range(first, first + count) if scattered is None else _integers(scattered, "<i8").astype(np.uint64)
-        if len(batch) != count or len(offsets) != count:
-            raise ProtocolError("bad-message", f"a batch of {len(batch):,} messages was announced as {count:,}")
-        yield Part(offsets, batch)
-        at += size
+def _part_at(at: int, announced: WirePart, body: memoryview, unpacked_bytes_max: int | None = None) -> Part:
+    first, count, size, scattered = announced
+    if size < 0 or at + size > len(body):
+        raise ProtocolError("bad-message", f"a batch of {size:,} bytes is not in a body of {len(body):,}")
+    batch = decode(body[at : at + size], limits=_WHATEVER_IS_STORED, unpacked_bytes_max=unpacked_bytes_max)
+    offsets = range(first, first + count) if scattered is None else _integers(scattered, "<i8").astype(np.uint64)
+    if not len(batch) == len(offsets) == count:
+        raise ProtocolError("bad-message", f"a batch of {len(batch):,} messages was announced as {count:,}")
+    return Part(offsets, batch)
 
 
 def receipts_of(shares: Sequence[PlacedShare], batch: Batch) -> Receipts:
-    if len(shares) == 1 and shares[0].offsets is None and shares[0].rows is None and shares[0].count == len(batch):
-        partition, first, count = shares[0].partition, shares[0].first, shares[0].count
-        return Receipts(batch, (Share(partition, None, range(first, first + count)),))
+    if len(shares) == 1:
+        [share] = shares
+        if share.offsets is None and share.rows is None and share.count == len(batch):
+            return Receipts(batch, (Share(share.partition, None, range(share.first, share.first + share.count)),))
     if sum(share.count for share in shares) != len(batch):
         raise ProtocolError("bad-message", f"the receipts are not those of a batch of {len(batch):,}")
     return Receipts(batch, [_share_of(share) for share in shares])

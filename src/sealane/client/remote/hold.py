@@ -209,7 +209,8 @@ class RemoteHold:
 
     def _deliver(self, link: Link, message: Deliver, body: memoryview) -> None:
         delivery = delivery_of(message, body, self._request.subscription, link.generation)
-        self._credit -= len(delivery)
+        for part in delivery.parts:
+            self._credit -= len(part.batch)
         if self._left or link is not self._link:
             every = BitMap64()
             for part in delivery.parts:

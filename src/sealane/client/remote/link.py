@@ -34,6 +34,7 @@ Answered = Callable[[Any, memoryview, SealaneError | None], None]
 
 _NO_BODY = memoryview(b"")
 _OPEN = State.OPEN
+_TO_CONSUMERS = frozenset({Deliver, Revoke, Ended})
 _OF_ITSELF = frozenset({Ping, Pong, Progress, Welcome, Goodbye})
 
 
@@ -213,7 +214,13 @@ class Link(asyncio.BufferedProtocol):
             return
         try:
             for message, body in self._wire.received(nbytes, self._loop.time()):
-                self._hear(message, body)
+                kind = type(message)
+                if kind in _TO_CONSUMERS:
+                    self._user.heard(self, message, body)
+                elif kind in _OF_ITSELF:
+                    self._attend(message)
+                else:
+                    self._answer(message, body)
         except SealaneError as error:
             self._break_off(error if isinstance(error, ProtocolError) else ProtocolError("bad-message", str(error)))
 
@@ -253,19 +260,13 @@ class Link(asyncio.BufferedProtocol):
 
     # --- hearing ------------------------------------------------------------------------------------------------------
 
-    def _hear(self, message: Any, body: memoryview) -> None:
-        kind = type(message)
-        if kind is Deliver or kind is Revoke or kind is Ended:
-            self._user.heard(self, message, body)
-        elif kind in _OF_ITSELF:
-            self._attend(message)
-        else:
-            answered = self._calls.pop(message.call)
-            if self._progress:
-                self._progress.pop(message.call, None)
-            answered(message, body, None)
-            if self._room:
-                self._make_room()
+    def _answer(self, reply: Any, body: memoryview) -> None:
+        answered = self._calls.pop(reply.call)
+        if self._progress:
+            self._progress.pop(reply.call, None)
+        answered(reply, body, None)
+        if self._room:
+            self._make_room()
 
     def _attend(self, message: Any) -> None:
         """What is said of the link's own life, and of how far a request is."""

@@ -24,55 +24,31 @@ Landed = Callable[[Any, BaseException | None], None]
 """Told what `Finish` made, or why there is nothing; once."""
 
 
-class Pending:
+class Pending(msgspec.Struct, eq=False):
     """A batch that has not been answered, and who is to be told."""
 
-    __slots__ = (
-        "_landed",
-        "_over",
-        "batch",
-        "deadline",
-        "doubtful",
-        "finish",
-        "future",
-        "numbered",
-        "place",
-        "request",
-    )
-
-    def __init__(
-        self,
-        request: Any,
-        batch: Batch,
-        finish: Finish,
-        landed: Landed,
-        deadline: float,
-        future: asyncio.Future[Any] | None,
-    ) -> None:
-        self.request = request
-        self.batch = batch
-        self.finish = finish
-        self.deadline = deadline
-        self.future = future
-        """What the caller holds, if that is one who may give up."""
-        self.numbered = False
-        """Whether the node would know the batch again."""
-        self.place = 0
-        """Among those of its line."""
-        self.doubtful = False
-        """Whether it was sent on a link that was lost: it may be stored."""
-        self._landed = landed
-        self._over = False
+    request: Any
+    batch: Batch
+    finish: Finish
+    landed: Landed
+    deadline: float
+    future: asyncio.Future[Any] | None
+    """What the caller holds, if that is one who may give up."""
+    place: int
+    """Among those of its line."""
+    doubtful: bool = False
+    """Whether it was sent on a link that was lost: it may be stored."""
+    has_landed: bool = False
 
     @property
     def over(self) -> bool:
         """Whether nobody waits for it any more."""
-        return self._over or (self.future is not None and self.future.done())
+        return self.has_landed or (self.future is not None and self.future.done())
 
     def land(self, result: Any, error: BaseException | None) -> None:
-        if not self._over:
-            self._over = True
-            self._landed(result, error)
+        if not self.has_landed:
+            self.has_landed = True
+            self.landed(result, error)
 
 
 class PublishLine:
@@ -80,7 +56,7 @@ class PublishLine:
     batch, sent once everything that followed the refused one is back, and one more for each that is taken.
     """
 
-    __slots__ = ("_places", "_sequences", "by_producer", "producer", "sent", "unsent", "window")
+    __slots__ = ("_sequences", "by_producer", "places", "producer", "sent", "unsent", "window")
 
     def __init__(self, producer: bytes) -> None:
         self.producer = producer
@@ -89,54 +65,48 @@ class PublishLine:
         self.by_producer: dict[bytes, dict[Pending, None]] = {}
         """What was sent of producers whose batches come numbered."""
         self.window = BATCHES_IN_FLIGHT_MAX
+        self.places = count()
+        """What comes next is given the next place."""
         self._sequences = count()
-        self._places = count()
 
-    @property
-    def has_room(self) -> bool:
-        return len(self.sent) < self.window
-
-    def add(self, pending: Pending) -> None:
-        """Give it its place."""
-        pending.place = next(self._places)
-
-    def _number(self, pending: Pending) -> None:
-        """Give the batch what the node knows it by if it is sent again. Numbers go up in the order of sending: the node
+    def _numbered(self, batch: Batch) -> Batch:
+        """The batch with what the node knows it by if it is sent again. Numbers go up in the order of sending: the node
         takes none that is older than what it has.
         """
-        pending.numbered = True
-        meta = pending.batch.meta
-        if meta.given_ids or self.is_numbered_by_caller(pending):
-            return
-        if meta is DEFAULT_META:
-            numbered = BatchMeta(False, self.producer, next(self._sequences))
+        if batch.meta is DEFAULT_META:
+            meta = BatchMeta(False, self.producer, next(self._sequences))
         else:
-            numbered = msgspec.structs.replace(meta, producer=self.producer, sequence=next(self._sequences))
-        pending.batch = pending.batch.with_meta(numbered)
-
-    def is_numbered_by_caller(self, pending: Pending) -> bool:
-        producer = pending.batch.meta.producer
-        return producer is not None and producer is not self.producer
+            meta = msgspec.structs.replace(batch.meta, producer=self.producer, sequence=next(self._sequences))
+        return batch.with_meta(meta)
 
     def sending(self, pending: Pending) -> None:
         """Note what is sent now. It must not overtake what is under way before it, if a rate limit refuses that; and of
         a producer whose caller numbers its batches nothing may be stored behind one that is refused for any reason.
         """
-        if not pending.numbered:
-            self._number(pending)
-        request = pending.request
+        request, meta = pending.request, pending.batch.meta
         request.behind = next(reversed(self.sent)).request.call if self.sent else 0
         self.sent[pending] = None
-        producer = pending.batch.meta.producer
-        if producer is None or producer is self.producer:
+        producer = meta.producer
+        if producer is None:
+            if not meta.given_ids:
+                pending.batch = self._numbered(pending.batch)
             return
+        if producer is self.producer:
+            return  # It was sent before, and keeps its number.
         others = self.by_producer.setdefault(producer, {})
         if isinstance(request, Publish):
             request.after = next(reversed(others)).request.call if others else 0
         others[pending] = None
 
-    def answered(self, pending: Pending) -> None:
+    def answered(self, pending: Pending, *, taken: bool) -> None:
+        """`taken`: the node stored it. If the line was slowed down, it may have one more under way then."""
         self.sent.pop(pending, None)
+        if self.by_producer:
+            self._forget_of_producer(pending)
+        if taken and self.window < BATCHES_IN_FLIGHT_MAX:
+            self.window += 1
+
+    def _forget_of_producer(self, pending: Pending) -> None:
         producer = pending.batch.meta.producer
         if producer is not None and (others := self.by_producer.get(producer)) is not None:
             others.pop(pending, None)
@@ -160,16 +130,11 @@ class PublishLine:
         earlier = sum(1 for _ in takewhile(lambda each: each.place < pending.place, self.unsent))
         self.unsent.insert(earlier, pending)
 
-    def taken(self) -> None:
-        """The node took a batch: if it was slowed down, it may have one more under way."""
-        if self.window < BATCHES_IN_FLIGHT_MAX:
-            self.window += 1
-
     def followers(self, pending: Pending) -> list[Pending]:
         """What waits behind it, and must not be stored without it."""
-        if not self.is_numbered_by_caller(pending):
-            return []
         producer = pending.batch.meta.producer
+        if producer is None or producer is self.producer:
+            return []
         return [each for each in self.unsent if each.batch.meta.producer == producer and each.place > pending.place]
 
 

@@ -107,8 +107,7 @@ class Publishes:
             landed(None, error)
             return
         deadline = self._loop.time() + self._timeout_seconds
-        pending = Pending(request, batch, finish, landed, deadline, future)
-        line.add(pending)
+        pending = Pending(request, batch, finish, landed, deadline, future, next(line.places))
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         link = self._link
@@ -138,7 +137,7 @@ class Publishes:
             self._waiting.pop(line, None)
 
     def _may_send(self, link: Link, line: PublishLine) -> bool:
-        return self._pause is None and link.takes_publishes and line.has_room
+        return self._pause is None and len(line.sent) < line.window and link.takes_publishes
 
     def _send(self, link: Link, line: PublishLine, pending: Pending) -> None:
         line.sending(pending)
@@ -151,38 +150,39 @@ class Publishes:
         self, line: PublishLine, pending: Pending, reply: Any, body: memoryview, error: SealaneError | None
     ) -> None:
         self._in_flight -= 1
-        if isinstance(error, Unavailable):
-            return  # The link is lost: `lost` takes back everything that was sent on it.
-        refused = type(reply) is Refused
         link = self._link
-        if refused and link is not None and _is_stopping(link, reply.code):
+        if error is None and type(reply) is not Refused:
+            self._taken(line, pending, reply)
+        elif isinstance(error, Unavailable):
+            return  # The link is lost: `lost` takes back everything that was sent on it.
+        elif error is None and link is not None and _is_stopping(link, reply.code):
             # It stays among what was sent, in its place, until the rest is answered and the next link takes over.
             if link.takes_requests:
                 link.abort()
             self._move_on()
             return
-        line.answered(pending)
-        if refused:
-            error = error_of(reply.code, reply.text, reply.fields)
-        if isinstance(error, RateLimited):
-            self._limited(line, pending, error)
         else:
-            self._land(line, pending, reply, error)
+            self._refused(line, pending, error or error_of(reply.code, reply.text, reply.fields))
         if link is None or not link.takes_requests:
             self._move_on()
         elif self._waiting:
             self._send_all()
 
-    def _land(self, line: PublishLine, pending: Pending, reply: Any, error: SealaneError | None) -> None:
-        result = None
-        if error is None:
-            line.taken()
-            if not pending.over:
-                try:
-                    result = pending.finish(reply, pending.batch)
-                except SealaneError as problem:
-                    error = problem
-        pending.land(result, error)
+    def _taken(self, line: PublishLine, pending: Pending, reply: Any) -> None:
+        line.answered(pending, taken=True)
+        try:
+            result = pending.finish(reply, pending.batch)
+        except SealaneError as problem:
+            pending.land(None, problem)
+        else:
+            pending.land(result, None)
+
+    def _refused(self, line: PublishLine, pending: Pending, error: SealaneError) -> None:
+        line.answered(pending, taken=False)
+        if isinstance(error, RateLimited):
+            self._limited(line, pending, error)
+        else:
+            pending.land(None, error)
 
     # --- rate limits --------------------------------------------------------------------------------------------------
 
