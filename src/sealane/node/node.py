@@ -5,7 +5,6 @@ Names arrive as users write them (`orders`, `shop/orders`); everything is valida
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -15,21 +14,20 @@ from pyroaring import BitMap64
 
 from sealane._version import __version__
 from sealane.delivery.config import SubscriptionConfig, check_config
-from sealane.delivery.events import Configured, Sought, Subscribed, Unsubscribed
 from sealane.delivery.filters import compile_filter
 from sealane.engine import BacksUp, BackupReport, Engine, Packed, ReadsPacked, Stored
 from sealane.engine.memory import MemoryEngine
-from sealane.errors import ModeConflict, SchemaMismatch, StorageError, SubscriptionNotFound, TopicNotFound
+from sealane.errors import SchemaMismatch, StorageError, TopicNotFound
 from sealane.log import get_log
 from sealane.message import Batch, check_name, split_topic
 from sealane.message.names import DEFAULT_DOMAIN
+from sealane.node import subscribing
 from sealane.node.advancing import advance
 from sealane.node.attachment import Attachment
 from sealane.node.audit_log import AUDIT_LOG, AuditLog
 from sealane.node.auditing import Audit
 from sealane.node.burial import Undertaker
 from sealane.node.certificate_watch import CertificateWatch
-from sealane.node.commits import commit_together, stage
 from sealane.node.consumers import Consumer, Group
 from sealane.node.dead_letters import REDRIVE_SUBSCRIPTION, dead_topic_name
 from sealane.node.entrances import Entrances
@@ -267,25 +265,7 @@ class Node:
         With `keep_retry` an existing one keeps its retries, whatever `config` says of them.
         """
         async with self._lock(f"{topic.full_name}:{name}"):
-            topic.check()
-            group = topic.groups.get(name)
-            if group is None:
-                existing = topic.owners[0].core.subscriptions.get(name)
-                group = topic.groups[name] = Group(name, existing.config if existing else config)
-            if keep_retry:
-                config = msgspec.structs.replace(config, retry=group.config.retry)
-            if config.mode != group.config.mode:
-                raise ModeConflict(name, f"its mode is {group.config.mode}, not {config.mode}")
-            missing = [owner for owner in topic.owners if name not in owner.core.subscriptions]
-            if missing and config.mode != "broadcast":
-                floors = [await offset_of(start, owner) for owner in missing]
-                events = [Subscribed(name, config, floor) for floor in floors]
-                shares = [stage(owner, planned=[event]) for owner, event in zip(missing, events, strict=True)]
-                await asyncio.shield(commit_together(topic.engine, shares))
-                log.info("a subscription was created", topic=topic.full_name, subscription=name, mode=config.mode)
-            if config != group.config:
-                await self._reconfigure(topic, group, config)
-            return group
+            return await subscribing.subscribe(topic, name, config, start, keep_retry=keep_retry)
 
     async def declare_subscription(
         self, name: str, subscription: str, config: SubscriptionConfig, start: Start, *, keep_retry: bool = False
@@ -298,15 +278,6 @@ class Node:
         check_name("subscription", subscription, self.settings.limits, system=subscription == REDRIVE_SUBSCRIPTION)
         topic = await self._registry.get_or_create(name)
         return await self.subscribe(topic, subscription, config, start, keep_retry=keep_retry)
-
-    async def _reconfigure(self, topic: Topic, group: Group, config: SubscriptionConfig) -> None:
-        if config.filter != group.config.filter:
-            wanted, has = config.filter, group.config.filter
-            raise ModeConflict(group.name, f"its filter is {has!r}, not {wanted!r}; delete it or use another name")
-        group.config = config
-        if config.mode != "broadcast":
-            shares = [stage(owner, planned=[Configured(group.name, config)]) for owner in topic.owners]
-            await asyncio.shield(commit_together(topic.engine, shares))
 
     async def attach(
         self,
@@ -341,16 +312,7 @@ class Node:
     async def unsubscribe(self, name: str, subscription: str) -> None:
         """Delete a subscription with its position; its consumers are told."""
         topic = self.topic(name)
-        owners = [owner for owner in topic.owners if subscription in owner.core.subscriptions]
-        if not owners and subscription not in topic.groups:
-            raise SubscriptionNotFound(f"{topic.full_name}:{subscription}")
-        for attachment in [held for held in topic.attachments.values() if held.group.name == subscription]:
-            attachment.consumer.closed(SubscriptionNotFound(f"{topic.full_name}:{subscription}", "it was deleted"))
-            await attachment.detach()
-        topic.groups.pop(subscription, None)
-        if owners:
-            shares = [stage(owner, planned=[Unsubscribed(subscription)]) for owner in owners]
-            await asyncio.shield(commit_together(topic.engine, shares))
+        await subscribing.unsubscribe(topic, subscription)
         self.measures.topic(topic.full_name).subscriptions.pop(subscription, None)
         await self.webhooks.forget_orphans()
         log.info("a subscription was deleted", topic=topic.full_name, subscription=subscription)
@@ -358,19 +320,7 @@ class Node:
     async def seek(self, name: str, subscription: str, start: Start) -> dict[int, int]:
         """Let a subscription begin again from there. Returns its new offset by partition."""
         check_start(start)
-        topic = self.topic(name)
-        offsets: dict[int, int] = {}
-        shares = []
-        for owner in topic.owners:
-            owner.core.subscription(subscription)
-            offsets[owner.key.partition] = await offset_of(start, owner)
-        for owner in topic.owners:
-            owner.revoke_all(subscription)
-            offset = offsets[owner.key.partition]
-            shares.append(stage(owner, planned=[Sought(subscription, offset, owner.clock())]))
-        await asyncio.shield(commit_together(topic.engine, shares))
-        log.info("a subscription was sought", topic=topic.full_name, subscription=subscription, offsets=offsets)
-        return offsets
+        return await subscribing.seek(self.topic(name), subscription, start)
 
     async def advance(self, name: str, subscription: str, positions: Mapping[int, int]) -> None:
         """Settle everything below these offsets, by partition; a subscription that is new is made, and begins there.

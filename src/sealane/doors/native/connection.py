@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from sealane.doors.intake import Intake
+from sealane.doors.native.arrival import certificate_of, check_version, welcome
 from sealane.doors.native.attached import AttachedConsumers
 from sealane.doors.native.commands import COMMANDS
 from sealane.doors.native.consumers import NativeConsumer
@@ -29,13 +30,11 @@ from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import INTERNAL, fault_of
 from sealane.wire.frames import ANSWER_HEADER_BYTES_MAX, Buffer
 from sealane.wire.messages import (
-    PROTOCOL_VERSION,
     Attach,
     Credit,
     Goodbye,
     Hello,
     Leave,
-    LimitsOffer,
     News,
     Ping,
     Pong,
@@ -46,7 +45,6 @@ from sealane.wire.messages import (
     Reply,
     Request,
     Settle,
-    Welcome,
 )
 from sealane.wire.outbox import Outbox, write_pieces
 from sealane.wire.signing import Verifier
@@ -56,8 +54,6 @@ if TYPE_CHECKING:
 
 log = get_log("sealane.doors.native")
 
-HEARTBEAT_SECONDS_MIN = 1.0
-"""No client gets shorter heartbeats: time is looked at once a second."""
 FAREWELL_SECONDS_MAX = 10.0
 """A connection that is closed waits so long for its peer to take the last words, and is cut off then."""
 SHOWN_OUT_SECONDS_MAX = 2.0
@@ -302,16 +298,15 @@ class NativeConnection(asyncio.BufferedProtocol):
         self.say_goodbye(code, text)
 
     def _hello(self, hello: Hello) -> None:
-        if PROTOCOL_VERSION not in hello.versions:
-            problem = f"this node speaks version {PROTOCOL_VERSION} of the protocol, not {hello.versions[:10]}"
-            raise ProtocolError("no-common-version", problem)
+        check_version(hello)
         self._entering = asyncio.get_running_loop().create_task(self._enter(hello), name="native handshake")
 
     async def _enter(self, hello: Hello) -> None:
         """Tell who it is, which may take a while; until then nothing else is heard of it."""
         door = self._door
         try:
-            session = await door.gate.enter(Introduction(hello.credentials, self._certificate, self.host, door.name))
+            certificate = certificate_of(self._transport)
+            session = await door.gate.enter(Introduction(hello.credentials, certificate, self.host, door.name))
             signatures = signatures_of(session, hello.credentials)
         except SealaneError as error:
             self.turn_away(error)
@@ -331,7 +326,8 @@ class NativeConnection(asyncio.BufferedProtocol):
             return
         self._session = session
         self._verifier = signatures.verifier
-        self._welcome(hello, session, signatures.nonce)
+        log.debug("a client came in", peer=self.peer, software=hello.software[:100], principal=session.principal.name)
+        self._outbox.write(self._wire.say(welcome(door, hello, session, signatures.nonce), now=door.clock()))
 
     def turn_away(self, error: SealaneError) -> None:
         """It may not come in, for this reason."""
@@ -350,32 +346,6 @@ class NativeConnection(asyncio.BufferedProtocol):
         """The address it comes from; empty once it is gone."""
         address = self._transport.get_extra_info("peername") if self._transport is not None else None
         return str(address[0]) if address else ""
-
-    @property
-    def _certificate(self) -> bytes | None:
-        """The client's certificate (DER), if it has shown one."""
-        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
-        return tls.getpeercert(binary_form=True) if tls is not None else None
-
-    def _welcome(self, hello: Hello, session: Session, nonce: bytes) -> None:
-        door = self._door
-        wanted = hello.heartbeat_seconds
-        longest = door.settings.heartbeat_seconds
-        heartbeat = max(HEARTBEAT_SECONDS_MIN, wanted) if wanted < longest else longest
-        log.debug("a client came in", peer=self.peer, software=hello.software[:100], principal=session.principal.name)
-        welcome = Welcome(
-            PROTOCOL_VERSION,
-            door.software,
-            door.node_id,
-            session.principal.name,
-            session.principal.domain,
-            [],
-            LimitsOffer.of(session.limits),
-            frame_bytes_max=session.limits.batch_bytes_max + FRAMING_BYTES_MAX + ANSWER_HEADER_BYTES_MAX,
-            heartbeat_seconds=heartbeat,
-            nonce=nonce,
-        )
-        self._outbox.write(self._wire.say(welcome, now=door.clock()))
 
     def _ping(self, ping: Ping) -> None:
         if self.speaking:
