@@ -16,6 +16,10 @@ from sealane.node.receipts import Receipt, Receipts
 BATCH_MESSAGES = 4_096
 BATCH_BYTES = 1 << 20
 """A batch of single messages is closed at this size."""
+FLIGHTS_MAX = 2
+"""While so many batches of a topic's single messages are under way, the next ones gather until one has landed."""
+GATHER_SECONDS_MAX = 0.002
+"""They gather no longer than this: one batch that takes long must not hold up what could be stored beside it."""
 
 Futures = list[asyncio.Future[Receipt]]
 
@@ -33,10 +37,12 @@ class _Flight(msgspec.Struct, eq=False):
 
 
 class Coalescer:
-    """Gathers the messages for one topic that are published within one pass of the event loop.
+    """Gathers the messages for one topic that are published at about the same time.
 
     A message goes out in the call that publishes it if no other of the topic is under way: it would wait for nobody.
-    While one is, the rest of the pass gathers, so that any number of concurrent publishes are two batches.
+    While one is, the rest of the pass of the event loop gathers, so that any number of concurrent publishes are two
+    batches. While `FLIGHTS_MAX` are, it gathers until one of them has landed, `gather_seconds_max` at most: a broker
+    that has fallen behind gets fewer and larger batches, which cost it less, and catches up.
 
     `hand_over` hands a batch over in that moment. The futures fail with `DeadlineExceeded` after `timeout_seconds`.
     """
@@ -47,14 +53,17 @@ class Coalescer:
         hand_over: Callable[[Batch, Landed], None],
         timeout_seconds: float,
         messages_max: int = BATCH_MESSAGES,
+        *,
+        gather_seconds_max: float = GATHER_SECONDS_MAX,
     ) -> None:
         self._build = build
         self._hand_over = hand_over
         self._timeout_seconds = timeout_seconds
         self._messages_max = messages_max
+        self._gather_seconds_max = gather_seconds_max
         self._loop = asyncio.get_running_loop()
         self._rows: list[Row] = []
-        """What waits for the end of the pass, and in `_futures` who waits for it."""
+        """What waits for the end of the pass, or for a batch to land, and in `_futures` who waits for it."""
         self._futures: Futures = []
         self._waiting_bytes = 0
         self._scheduled: asyncio.Handle | None = None
@@ -74,8 +83,16 @@ class Coalescer:
         if len(self._rows) >= self._messages_max or self._waiting_bytes >= BATCH_BYTES:
             self._flush()
         elif self._scheduled is None:
-            self._scheduled = self._loop.call_soon(self._flush)
+            self._flush_soon()
         return receipt
+
+    def _flush_soon(self) -> None:
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        if len(self._under_way) < FLIGHTS_MAX:
+            self._scheduled = self._loop.call_soon(self._flush)
+        else:
+            self._scheduled = self._loop.call_later(self._gather_seconds_max, self._flush)
 
     def _flush(self) -> None:
         if self._scheduled is not None:
@@ -114,6 +131,11 @@ class Coalescer:
         else:
             assert error is not None
             _fail(futures, error)
+        self._make_way()
+
+    def _make_way(self) -> None:
+        if self._rows and len(self._under_way) < FLIGHTS_MAX:
+            self._flush_soon()
 
     def _expire(self) -> None:
         """One timer, for what has been under way longest: it is set again when it rings, not for each that goes."""
@@ -127,6 +149,7 @@ class Coalescer:
             del self._under_way[oldest]
             problem = f"publish was not done within {self._timeout_seconds:g} s; it may still happen"
             _fail(oldest.futures, DeadlineExceeded(problem))
+            self._make_way()
 
 
 def _resolve(futures: Futures, receipts: Receipts) -> None:

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from sealane.client.broker import Landed
-from sealane.client.coalescing import BATCH_MESSAGES, Coalescer
+from sealane.client.coalescing import BATCH_MESSAGES, FLIGHTS_MAX, Coalescer
 from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull
 from sealane.message import Batch, Limits, Row, Stamp, from_rows
-from sealane.node.receipts import Receipts, Share
+from sealane.node.receipts import Receipt, Receipts, Share
 
 PATIENCE_SECONDS = 30.0
 
@@ -18,10 +18,16 @@ PATIENCE_SECONDS = 30.0
 class Broker:
     """Keeps what it is handed until the test answers it."""
 
-    def __init__(self, *, refuse: bytes | None = None, timeout_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        refuse: bytes | None = None,
+        timeout_seconds: float = PATIENCE_SECONDS,
+        gather_seconds_max: float = PATIENCE_SECONDS,
+    ) -> None:
         self.taken: list[tuple[Batch, Landed]] = []
         self._refuse = refuse
-        self.coalescer = Coalescer(self._build, self._take, timeout_seconds)
+        self.coalescer = Coalescer(self._build, self._take, timeout_seconds, gather_seconds_max=gather_seconds_max)
         self._offset = 0
 
     def _build(self, rows: list[Row]) -> Batch:
@@ -36,10 +42,22 @@ class Broker:
         return [batch.payloads() for batch, _ in self.taken]
 
     def store_all(self) -> None:
-        for batch, landed in self.taken:
-            landed(Receipts(batch, [Share(0, None, range(self._offset, self._offset + len(batch)))]), None)
-            self._offset += len(batch)
-        self.taken.clear()
+        while self.taken:
+            self.store_first()
+
+    def store_first(self) -> None:
+        batch, landed = self.taken.pop(0)
+        offsets = range(self._offset, self._offset + len(batch))
+        self._offset = offsets.stop
+        landed(Receipts(batch, [Share(0, None, offsets)]), None)
+
+    async def send_one_by_one(self, *payloads: bytes) -> list[asyncio.Future[Receipt]]:
+        """Each in a pass of the event loop of its own."""
+        receipts = []
+        for payload in payloads:
+            receipts.append(self.coalescer.add(Row(payload)))
+            await asyncio.sleep(0)
+        return receipts
 
 
 async def test_a_message_that_meets_nothing_under_way_goes_out_in_the_same_call() -> None:
@@ -84,6 +102,62 @@ async def test_a_batch_is_closed_at_its_size() -> None:
         broker.coalescer.add(Row(b"x"))
     assert [len(batch) for batch, _ in broker.taken] == [1, BATCH_MESSAGES]
     broker.store_all()
+
+
+async def test_behind_two_batches_the_rest_gathers_until_one_of_them_has_landed() -> None:
+    broker = Broker()
+    receipts = await broker.send_one_by_one(b"0", b"1", b"2", b"3", b"4")
+    assert broker.payloads() == [[b"0"], [b"1"]]
+    broker.store_first()
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"1"], [b"2", b"3", b"4"]]
+    receipts += await broker.send_one_by_one(b"5")
+    assert len(broker.taken) == FLIGHTS_MAX, "two are under way again"
+    broker.store_all()
+    await asyncio.sleep(0)
+    broker.store_all()
+    assert [receipt.result().offset for receipt in receipts] == list(range(6))
+
+
+async def test_it_gathers_behind_two_batches_no_longer_than_it_may() -> None:
+    broker = Broker(gather_seconds_max=0.01)
+    await broker.send_one_by_one(b"0", b"1", b"2", b"3")
+    assert broker.payloads() == [[b"0"], [b"1"]]
+    await asyncio.sleep(0.02)  # A timer of the same loop, set later and for longer, so that it rings later.
+    assert broker.payloads() == [[b"0"], [b"1"], [b"2", b"3"]]
+
+
+async def test_a_full_batch_does_not_gather_any_longer() -> None:
+    broker = Broker()
+    await broker.send_one_by_one(b"0", b"1")
+    for _ in range(BATCH_MESSAGES):
+        broker.coalescer.add(Row(b"x"))
+    assert [len(batch) for batch, _ in broker.taken] == [1, 1, BATCH_MESSAGES]
+
+
+async def test_what_gathers_goes_when_a_batch_before_it_was_refused() -> None:
+    broker = Broker()
+    receipts = await broker.send_one_by_one(b"0", b"1", b"2")
+    _, landed = broker.taken.pop(0)
+    landed(None, InvalidMessage("payload", "is not wanted"))
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"1"], [b"2"]]
+    broker.store_all()
+    assert [receipt.result().offset for receipt in receipts[1:]] == [0, 1]
+    with pytest.raises(InvalidMessage):
+        await receipts[0]
+
+
+async def test_what_gathers_goes_when_the_batches_before_it_are_past_their_deadline() -> None:
+    broker = Broker(timeout_seconds=0.05)
+    first, second, third = await broker.send_one_by_one(b"0", b"1", b"2")
+    for late in (first, second):
+        with pytest.raises(DeadlineExceeded):
+            await late
+    await asyncio.sleep(0)
+    assert broker.payloads()[2:] == [[b"2"]]
+    broker.store_all()
+    assert third.done()
 
 
 async def test_no_message_is_refused_for_another_ones_fault() -> None:
