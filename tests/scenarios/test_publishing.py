@@ -197,3 +197,33 @@ async def test_a_deadline_that_has_passed_is_an_error_that_says_what_is_unknown(
     with pytest.raises(sealane.DeadlineExceeded, match="may still happen") as late:
         await lane.publish("orders", b"hello", timeout=0)
     assert isinstance(late.value, TimeoutError)
+
+
+async def test_small_batches_that_are_published_together_each_get_their_own_receipts(lane: sealane.Lane) -> None:
+    calls = [[b"%d.%d" % (call, place) for place in range(1 + call % 7)] for call in range(60)]
+    async with asyncio.TaskGroup() as publishing:
+        tasks = [publishing.create_task(lane.publish_many("orders", payloads)) for payloads in calls]
+    offsets = {}
+    async for message in lane.consume("orders", "billing"):
+        offsets[message.payload] = (message.id, message.offset)
+        await message.ack()
+        if len(offsets) == sum(map(len, calls)):
+            break
+    for payloads, task in zip(calls, tasks, strict=True):
+        assert [(receipt.id, receipt.offset) for receipt in task.result()] == [offsets[one] for one in payloads]
+        first = task.result()[0].offset
+        assert [receipt.offset for receipt in task.result()] == list(range(first, first + len(payloads)))
+
+
+async def test_of_small_batches_that_are_published_together_only_those_at_fault_are_refused(lane: sealane.Lane) -> None:
+    too_long = bytes(lane.outgoing.limits.payload_bytes_max + 1)
+    calls: list[list[object]] = [[b"0"], [b"1", "text"], [b"2", b"3"], [b"4", too_long], [b"5"]]
+    outcomes = await asyncio.gather(
+        *(lane.publish_many("orders", payloads) for payloads in calls),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes if isinstance(outcome, Exception)] == [
+        sealane.InvalidMessage,
+        sealane.LimitExceeded,
+    ]
+    assert await take_payloads(lane.consume("orders", "billing"), 4) == [b"0", b"2", b"3", b"5"]

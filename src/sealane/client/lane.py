@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from sealane.client.answers import Answers
 from sealane.client.asking import TIMEOUT_SECONDS as TIMEOUT_SECONDS
 from sealane.client.broker import Broker, Hold, LaneConsumer
-from sealane.client.coalescing import Coalescer
+from sealane.client.coalescing import Coalescer, size_of_few
 from sealane.client.consumer import Attach, BatchConsumption, Consumption, MessageConsumption
 from sealane.client.managing import Managing
 from sealane.client.producer import Producer
@@ -88,8 +88,7 @@ class Lane(Managing, RawLogs, Staging):
         row = self.outgoing.row(payload, key=key, headers=headers, priority=priority, ttl=ttl, delay=delay, id=id)
         if seal_for is not None:
             return await self._publish_sealed(topic, row, seal_for, given_id=id is not None, timeout=timeout)
-        coalescer = self._coalescers.get((topic, id is not None))
-        durable = (coalescer or self._new_coalescer(topic, given_id=id is not None)).add(row)
+        durable = self._coalescer(topic, given_id=id is not None).add(row)
         return await (durable if timeout is None else self._within(durable, timeout, "publish"))
 
     async def _publish_sealed(
@@ -116,8 +115,17 @@ class Lane(Managing, RawLogs, Staging):
         """Publish payloads, or an Arrow table whose missing columns are filled. Returns when all are durable.
 
         What does not fit one batch is published as several, in order; if one is refused those before it are stored.
+        Small ones that are published at the same time share a batch, and are each stored or refused as a whole.
         """
         self._check_open()
+        if seal_for is None:
+            coalescer = self._coalescer(topic)
+            gathers = timeout is None or timeout <= self._timeout_seconds
+            if gathers and (size := size_of_few(messages)) is not None:
+                # A copy: the caller may go on with its list before they are built.
+                durable = coalescer.add_many(tuple(messages), size)
+                return await (durable if timeout is None else self._within(durable, timeout, "publish_many"))
+            coalescer.flush()
         receipts: list[Receipts] = []
         try:
             await self._publish_batches(topic, messages, seal_for, timeout, receipts)
@@ -293,10 +301,13 @@ class Lane(Managing, RawLogs, Staging):
 
     # --- within the package -------------------------------------------------------------------------------------------
 
-    def _new_coalescer(self, topic: str, *, given_id: bool) -> Coalescer:
-        hand_over = partial(self._broker.hand_over, topic)
-        coalescer = Coalescer(self.outgoing.build, hand_over, self._timeout_seconds)
-        self._coalescers[topic, given_id] = coalescer
+    def _coalescer(self, topic: str, *, given_id: bool = False) -> Coalescer:
+        """What gathers what is published to the topic in small pieces."""
+        coalescer = self._coalescers.get((topic, given_id))
+        if coalescer is None:
+            hand_over = partial(self._broker.hand_over, topic)
+            coalescer = Coalescer(self.outgoing, hand_over, self._timeout_seconds)
+            self._coalescers[topic, given_id] = coalescer
         return coalescer
 
     async def outgoing_for(self, seal_for: SealFor | None, topic: str | None = None) -> Outgoing:

@@ -131,7 +131,7 @@ class Sealing:
                 self._coalescers.clear()  # Those with messages under way live on until these have landed.
             most = outgoing.messages_max(BATCH_MESSAGES)
             hand_over = partial(self._hand_over, topic)
-            coalescer = self._coalescers[place] = Coalescer(outgoing.build, hand_over, self._timeout_seconds, most)
+            coalescer = self._coalescers[place] = Coalescer(outgoing, hand_over, self._timeout_seconds, most)
         return coalescer
 
     async def public_keys(self, name: str) -> list[PublicKey]:

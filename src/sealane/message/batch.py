@@ -274,7 +274,9 @@ class Batch:
         payloads: list[bytes] = self.column(PAYLOAD).to_pylist()
         return payloads
 
-    def ids(self) -> list[bytes]:
+    def ids(self, start: int = 0, stop: int | None = None) -> list[bytes]:
+        """The ids of the messages from `start` to before `stop`."""
+        first, last, _ = slice(start, stop).indices(len(self))
         if self.layout is not None:
             data = self.unopened()[HEAD_BYTES : self.layout.offsets_at]
         else:
@@ -283,7 +285,7 @@ class Batch:
                 return []
             data = memoryview(column.buffers()[1])[16 * column.offset : 16 * (column.offset + len(column))]
         # A sixth of the time that Arrow's own conversion of fixed-size values takes.
-        return [value for (value,) in _ONE_ID.iter_unpack(data)]
+        return [value for (value,) in _ONE_ID.iter_unpack(data[16 * first : 16 * last])]
 
 
 def offsets_of(column: pa.Array) -> np.ndarray:

@@ -95,19 +95,51 @@ class Receipts(Sequence[Receipt]):
     def __iter__(self) -> Iterator[Receipt]:
         return (Receipt(*place) for place in self.places())
 
-    def places(self) -> Iterator[tuple[bytes, int, int]]:
-        """The id, the partition and the offset of each, without an object for it."""
-        ids = self._batch.ids()
+    def places(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[bytes, int, int]]:
+        """The id, the partition and the offset of each from `start` to before `stop`, without an object for it."""
+        ids = self._batch.ids(start, stop)
         if len(self._shares) == 1 and self._shares[0].rows is None:
             partition, _, offsets = self._shares[0]
-            return zip(ids, repeat(partition, len(ids)), offsets, strict=True)
+            return zip(ids, repeat(partition, len(ids)), offsets[start:stop], strict=True)
         partitions, found = [0] * len(self), [0] * len(self)
         for share in self._shares:
             rows = range(len(self)) if share.rows is None else share.rows.tolist()
             for row, offset in zip(rows, share.offsets, strict=True):
                 partitions[row], found[row] = share.partition, offset
-        return zip(ids, partitions, found, strict=True)
+        return zip(ids, partitions[start:stop], found[start:stop], strict=True)
+
+    def part(self, start: int, stop: int) -> Sequence[Receipt]:
+        """Those from `start` to before `stop`, which are made into objects no sooner."""
+        return _Part(self, range(start, stop))
 
     def __repr__(self) -> str:
         partitions = sorted({share.partition for share in self._shares})
         return f"<Receipts of {len(self):,} messages in partitions {partitions}>"
+
+
+class _Part(Sequence[Receipt]):
+    """The receipts of some messages that went together with others."""
+
+    __slots__ = ("_rows", "_whole")
+
+    def __init__(self, whole: Receipts, rows: range) -> None:
+        self._whole = whole
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Receipt: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Receipt]: ...
+    def __getitem__(self, index: int | slice) -> Receipt | list[Receipt]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        return self._whole[self._rows[index]]
+
+    def __iter__(self) -> Iterator[Receipt]:
+        return (Receipt(*place) for place in self._whole.places(self._rows.start, self._rows.stop))
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} of {self._whole!r}>"

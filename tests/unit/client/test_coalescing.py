@@ -1,15 +1,23 @@
-"""Single publishes: at once where nothing is under way, together where something is, each answered for itself."""
+"""Small publishes: at once where nothing is under way, together where something is, each answered for itself."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from sealane.client.broker import Landed
-from sealane.client.coalescing import BATCH_MESSAGES, FLIGHTS_MAX, Coalescer
-from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull
-from sealane.message import Batch, Limits, Row, Stamp, from_rows
+from sealane.client.coalescing import (
+    BATCH_MESSAGES,
+    CALL_BYTES_MAX,
+    CALL_MESSAGES_MAX,
+    FLIGHTS_MAX,
+    Coalescer,
+    size_of_few,
+)
+from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull, SchemaMismatch
+from sealane.message import Batch, Limits, Row, Stamp, from_payloads, from_rows
 from sealane.node.receipts import Receipt, Receipts, Share
 
 PATIENCE_SECONDS = 30.0
@@ -27,13 +35,20 @@ class Broker:
     ) -> None:
         self.taken: list[tuple[Batch, Landed]] = []
         self._refuse = refuse
-        self.coalescer = Coalescer(self._build, self._take, timeout_seconds, gather_seconds_max=gather_seconds_max)
+        self.coalescer = Coalescer(self, self._take, timeout_seconds, gather_seconds_max=gather_seconds_max)
         self._offset = 0
 
-    def _build(self, rows: list[Row]) -> Batch:
-        if self._refuse is not None and any(row.payload == self._refuse for row in rows):
-            raise InvalidMessage("payload", "is not wanted")
+    def build(self, rows: list[Row]) -> Batch:
+        self._look_at([row.payload for row in rows])
         return from_rows(rows, Stamp(1, bytes(16)), limits=Limits())
+
+    def build_plain(self, payloads: list[bytes]) -> Batch:
+        self._look_at(payloads)
+        return from_payloads(payloads, Stamp(1, bytes(16)), limits=Limits())
+
+    def _look_at(self, payloads: list[bytes]) -> None:
+        if self._refuse in payloads:
+            raise InvalidMessage("payload", "is not wanted")
 
     def _take(self, batch: Batch, landed: Landed) -> None:
         self.taken.append((batch, landed))
@@ -50,6 +65,9 @@ class Broker:
         offsets = range(self._offset, self._offset + len(batch))
         self._offset = offsets.stop
         landed(Receipts(batch, [Share(0, None, offsets)]), None)
+
+    def add_many(self, *payloads: bytes) -> asyncio.Future[Sequence[Receipt]]:
+        return self.coalescer.add_many(payloads, sum(map(len, payloads)))
 
     async def send_one_by_one(self, *payloads: bytes) -> list[asyncio.Future[Receipt]]:
         """Each in a pass of the event loop of its own."""
@@ -218,3 +236,108 @@ async def test_who_gave_up_is_not_told() -> None:
         receipts[place].cancel()
     broker.store_all()
     assert receipts[1].result().offset == 1
+
+
+async def test_what_several_calls_publish_is_one_batch_and_each_gets_the_receipts_of_its_own() -> None:
+    broker = Broker()
+    first = broker.add_many(b"0", b"1")
+    second = broker.add_many(b"2", b"3", b"4")
+    single = broker.coalescer.add(Row(b"5", key=b"k"))
+    third = broker.add_many(b"6")
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"0", b"1"], [b"2", b"3", b"4", b"5", b"6"]]
+    (_, (together, _)) = broker.taken
+    ids = together.ids()
+    broker.store_all()
+    assert [receipt.offset for receipt in await first] == [0, 1]
+    receipts = await second
+    assert [receipt.offset for receipt in receipts] == [2, 3, 4]
+    assert [receipt.id.bytes for receipt in receipts] == ids[:3]
+    assert len(receipts) == 3
+    assert (receipts[0].offset, receipts[-1].offset) == (2, 4)
+    assert [receipt.offset for receipt in receipts[1:]] == [3, 4]
+    assert (await single).offset == 5
+    assert [receipt.id.bytes for receipt in await third] == ids[4:]
+    with pytest.raises(IndexError):
+        receipts[3]
+
+
+async def test_calls_of_one_message_each_are_answered_with_one_receipt_each() -> None:
+    broker = Broker()
+    calls = [broker.add_many(b"%d" % number) for number in range(3)]
+    await asyncio.sleep(0)
+    broker.store_all()
+    assert [[receipt.offset for receipt in await call] for call in calls] == [[0], [1], [2]]
+
+
+async def test_a_call_is_not_spread_over_two_batches() -> None:
+    broker = Broker()
+    call = [b"x"] * CALL_MESSAGES_MAX
+    for _ in range(5):
+        broker.add_many(*call)
+    assert [len(batch) for batch, _ in broker.taken] == [CALL_MESSAGES_MAX, BATCH_MESSAGES]
+
+    broker = Broker()
+    broker.coalescer.add(Row(b"first"))
+    broker.coalescer.add(Row(b"second"))
+    for _ in range(4):
+        broker.add_many(*call)
+    assert [len(batch) for batch, _ in broker.taken] == [1, 1 + 3 * CALL_MESSAGES_MAX]
+
+
+async def test_no_call_is_refused_for_another_ones_fault() -> None:
+    broker = Broker(refuse=b"bad")
+    calls = [broker.add_many(*payloads) for payloads in ((b"0",), (b"1", b"2"), (b"3", b"bad"), (b"4",))]
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"0"], [b"1", b"2"], [b"4"]]
+    broker.store_all()
+    assert [[receipt.offset for receipt in await calls[place]] for place in (0, 1, 3)] == [[0], [1, 2], [3]]
+    with pytest.raises(InvalidMessage, match="not wanted"):
+        await calls[2]
+
+
+async def test_the_call_whose_message_does_not_fit_the_schema_is_told_which_and_the_others_go_again() -> None:
+    broker = Broker()
+    first = broker.add_many(b"0")
+    calls = [broker.add_many(*payloads) for payloads in ((b"1", b"2"), (b"3", b"misfit"), (b"4",))]
+    await asyncio.sleep(0)
+    (_, (_, landed)) = broker.taken
+    broker.taken.pop()
+    landed(None, SchemaMismatch("default/orders", 2, 3, "$.amount", "is missing"))
+    with pytest.raises(SchemaMismatch) as refused:
+        await calls[1]
+    assert (refused.value.index, refused.value.path) == (1, "$.amount")
+    assert broker.payloads() == [[b"0"], [b"1", b"2", b"4"]]
+    broker.store_all()
+    assert [receipt.offset for call in (first, calls[0], calls[2]) for receipt in await call] == [0, 1, 2, 3]
+
+
+async def test_what_gathers_is_sent_at_once_where_something_must_not_overtake_it() -> None:
+    broker = Broker()
+    broker.add_many(b"0")
+    broker.add_many(b"1")
+    broker.coalescer.flush()
+    assert broker.payloads() == [[b"0"], [b"1"]]
+
+
+async def test_whose_caller_has_given_up_is_not_sent_any_more() -> None:
+    broker = Broker()
+    broker.add_many(b"0")
+    given_up, waiting = broker.add_many(b"1"), broker.add_many(b"2")
+    given_up.cancel()
+    await asyncio.sleep(0)
+    assert broker.payloads() == [[b"0"], [b"2"]]
+    broker.store_all()
+    assert [receipt.offset for receipt in await waiting] == [1]
+
+
+def test_few_and_small_payloads_gather_and_others_do_not() -> None:
+    assert size_of_few([b"ab", b"c"]) == 3
+    assert size_of_few((b"",)) == 0
+    assert size_of_few([b"x"] * CALL_MESSAGES_MAX) == CALL_MESSAGES_MAX
+    assert size_of_few([b"x"] * (CALL_MESSAGES_MAX + 1)) is None
+    assert size_of_few([bytes(CALL_BYTES_MAX)]) == CALL_BYTES_MAX
+    assert size_of_few([bytes(CALL_BYTES_MAX), b"x"]) is None
+    assert size_of_few([]) is None
+    assert size_of_few(b"payload") is None
+    assert size_of_few([b"x", 7]) is None
