@@ -15,7 +15,7 @@ WORKERS ?= 2
 ARGS ?=
 
 BIN := .venv/bin
-CODE := $(foreach folder,src tests bench examples,$(if $(shell find $(folder) -name '*.py' -print -quit 2>/dev/null),$(folder)))
+CODE := hatch_build.py $(foreach folder,src tests bench examples,$(if $(shell find $(folder) -name '*.py' -print -quit 2>/dev/null),$(folder)))
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 16

@@ -12,6 +12,7 @@ import msgspec
 from sealane.client.broker import Landed
 from sealane.errors import DeadlineExceeded, InvalidMessage, QueueFull, SchemaMismatch
 from sealane.message import Batch, Row
+from sealane.message.payloads import together
 from sealane.node.receipts import Receipt, Receipts
 
 BATCH_MESSAGES = 4_096
@@ -31,7 +32,7 @@ def size_of_few(messages: object) -> int | None:
     if not isinstance(messages, list | tuple) or not 0 < len(messages) <= CALL_MESSAGES_MAX:
         return None
     try:
-        size = sum(map(len, messages))
+        size = together(messages)
     except TypeError:
         return None  # Whoever builds a batch of them says what is wrong.
     return size if size <= CALL_BYTES_MAX else None

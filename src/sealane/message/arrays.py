@@ -16,7 +16,7 @@ from sealane.message.schema import HEADERS_TYPE
 _BINARY = pa.binary()
 _UTF8 = pa.utf8()
 _ENTRIES = [HEADERS_TYPE.key_field, HEADERS_TYPE.item_field]
-_OFFSET_MAX = 2**31 - 1
+OFFSET_MAX = 2**31 - 1
 """What an offset of 32 bits reaches."""
 
 
@@ -62,6 +62,6 @@ def offsets_of_lengths(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where values of these lengths end, after a zero. Raises `OverflowError` beyond what an offset reaches."""
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ends[1:])
-    if ends[-1] > _OFFSET_MAX:
+    if ends[-1] > OFFSET_MAX:
         raise OverflowError(f"{int(ends[-1]):,} bytes are more than an offset reaches")
     return ends.astype("<i4")

@@ -146,10 +146,10 @@ def _plain(payloads: Sequence[bytes], stamp: Stamp, limits: Limits) -> Batch | N
 
     None if they are not as they should be: the general way says why.
     """
-    rows = len(payloads)
-    if countOf(map(type, payloads), bytes) != rows:
-        return None
-    made = make_plain(id_bytes(rows, stamp), payloads, stamp.created_us, payload_bytes_max=limits.payload_bytes_max)
+    if not isinstance(payloads, list | tuple):
+        payloads = list(payloads)
+    ids = id_bytes(len(payloads), stamp)
+    made = make_plain(ids, payloads, stamp.created_us, payload_bytes_max=limits.payload_bytes_max)
     if made is None:
         return None
     encoded, layout = made

@@ -17,15 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sealane.message.arrays import offsets_of_lengths
+from sealane.message.arrays import OFFSET_MAX
 from sealane.message.limits import Limits
+from sealane.message.payloads import between, ends
 from sealane.message.schema import TIME_US_MAX
 
 HEAD_BYTES = 256
 """Prefix and metadata of the Arrow message."""
 _ID_BYTES = 16
-_PAYLOAD_BYTES_MAX = 2**31 - 1
-"""What a 32-bit offset reaches."""
 
 # The metadata as Arrow's C++ library, and so pyarrow, writes it: a message of version 5 with a record batch, then its
 # length, its list of buffers and its list of field nodes. A test compares it with what pyarrow writes today.
@@ -37,8 +36,6 @@ _THREE_NODES = 3 << 32
 _CLAIMS_AT = 72
 _CLAIMS = struct.Struct("<q80xq")
 """The number of rows and, among the buffers, the length of the payloads."""
-FEW_ROWS = 128
-"""Up to so many payloads a list of their ends is made sooner than an array."""
 _TWO_OFFSETS = struct.Struct("<ii")
 _TIME = struct.Struct("<Q")
 
@@ -84,47 +81,21 @@ def plain_layout(rows: int, payload_bytes: int) -> Plain:
 
 
 def make_plain(
-    ids: bytes, payloads: Sequence[bytes], created_us: int, *, payload_bytes_max: int
+    ids: bytes, payloads: list[bytes] | tuple[bytes, ...], created_us: int, *, payload_bytes_max: int
 ) -> tuple[bytes, Plain] | None:
     """The Arrow message of plain messages, at least one and all made at one time, to the last bit as Arrow writes it.
 
-    Their payloads are `bytes` and nothing like it. None if one of them is longer than `payload_bytes_max`, or if all
-    together are more than an offset reaches.
+    None if one of their payloads is not `bytes`, or is longer than `payload_bytes_max`, or if all together are more
+    than an offset reaches.
     """
-    rows = len(payloads)
-    made = _few_offsets(payloads, payload_bytes_max) if rows <= FEW_ROWS else _many_offsets(payloads, payload_bytes_max)
+    made = ends(payloads, payload_bytes_max)
     if made is None:
         return None
     offsets, payload_bytes = made
-    plain = plain_layout(rows, payload_bytes)
-    times = _TIME.pack(created_us) * rows
-    pieces = (plain.head, ids, offsets, _padding(len(offsets)), *payloads, _padding(payload_bytes), times)
-    return b"".join(pieces), plain
-
-
-def _few_offsets(payloads: Sequence[bytes], payload_bytes_max: int) -> tuple[bytes, int] | None:
-    """Where each payload ends, after a zero, and how long all are together."""
-    if len(payloads) == 1:
-        ends = [0, payload_bytes := len(payloads[0])]
-    else:
-        ends = list(accumulate(map(len, payloads), initial=0))
-        payload_bytes = ends[-1]
-    if payload_bytes > payload_bytes_max and max(map(len, payloads)) > payload_bytes_max:
-        return None
-    return (struct.pack(f"<{len(ends)}i", *ends), payload_bytes) if payload_bytes <= _PAYLOAD_BYTES_MAX else None
-
-
-def _many_offsets(payloads: Sequence[bytes], payload_bytes_max: int) -> tuple[bytes, int] | None:
-    """The same, in half of the time where they are many."""
-    lengths = np.fromiter(map(len, payloads), dtype=np.int64, count=len(payloads))
-    try:
-        offsets = offsets_of_lengths(lengths)
-    except OverflowError:
-        return None
-    payload_bytes = int(offsets[-1])
-    if payload_bytes > payload_bytes_max and int(lengths.max()) > payload_bytes_max:
-        return None
-    return offsets.tobytes(), payload_bytes
+    plain = plain_layout(len(payloads), payload_bytes)
+    before = b"".join((plain.head, ids, offsets, _padding(len(offsets))))
+    after = _padding(payload_bytes) + _TIME.pack(created_us) * len(payloads)
+    return between(before, payloads, payload_bytes, after), plain
 
 
 def check_plain(data: memoryview, limits: Limits) -> Plain | None:
@@ -135,7 +106,7 @@ def check_plain(data: memoryview, limits: Limits) -> Plain | None:
     if len(data) < HEAD_BYTES:
         return None
     rows, payload_bytes = _CLAIMS.unpack_from(data, _CLAIMS_AT)
-    if not 1 <= rows <= limits.batch_messages_max or not 0 <= payload_bytes <= _PAYLOAD_BYTES_MAX:
+    if not 1 <= rows <= limits.batch_messages_max or not 0 <= payload_bytes <= OFFSET_MAX:
         return None
     plain = plain_layout(rows, payload_bytes)
     if len(data) != plain.stop or plain.nbytes > limits.batch_bytes_max or bytes(data[:HEAD_BYTES]) != plain.head:

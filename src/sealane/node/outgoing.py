@@ -10,6 +10,7 @@ import pyarrow as pa
 from sealane.delivery.config import SECOND_US
 from sealane.errors import InvalidArgument, InvalidMessage
 from sealane.message import Batch, Limits, Row, from_arrow, from_payloads, from_rows
+from sealane.message.payloads import together
 from sealane.node.surroundings import Surroundings
 
 BATCH_MESSAGES = 10_000
@@ -82,7 +83,7 @@ class Outgoing:
 
 def _strides(payloads: Sequence[bytes], count: int, bytes_max: int) -> list[tuple[int, int]]:
     """Runs of at most `count` payloads and about `bytes_max` bytes."""
-    if len(payloads) <= count and sum(map(len, payloads)) <= bytes_max:
+    if len(payloads) <= count and together(payloads) <= bytes_max:
         return [(0, len(payloads))] if payloads else []
     runs, start, size = [], 0, 0
     for index, payload in enumerate(payloads):

@@ -40,7 +40,7 @@ def test_headers(values: list[list[tuple[str, str]] | None]):
 
 
 def test_more_than_an_offset_reaches_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(arrays, "_OFFSET_MAX", 10)
+    monkeypatch.setattr(arrays, "OFFSET_MAX", 10)
     assert len(arrays.binaries([b"12345", b"67890"])) == 2
     with pytest.raises(OverflowError, match="11 bytes"):
         arrays.binaries([b"12345", b"678901"])

@@ -15,7 +15,8 @@ from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded, SealaneE
 from sealane.message import Batch, Limits, Row, Stamp, codec, decode, encode, from_payloads, from_rows
 from sealane.message.codec import HEADER_BYTES
 from sealane.message.concat import concat
-from sealane.message.plain import FEW_ROWS, HEAD_BYTES, plain_layout
+from sealane.message.payloads import FEW
+from sealane.message.plain import HEAD_BYTES, plain_layout
 from sealane.message.schema import TIME_US_MAX
 
 from .strategies import times_us
@@ -85,7 +86,7 @@ def test_rows_that_have_only_a_payload_make_the_same_batch(payloads: list[bytes]
     assert encode(batch) == encode(batch_of(*payloads))
 
 
-@pytest.mark.parametrize(("count", "size"), [(FEW_ROWS, 1), (FEW_ROWS + 1, 2), (5_000, 2), (2, 1 << 20), (7, 1 << 20)])
+@pytest.mark.parametrize(("count", "size"), [(FEW, 1), (FEW + 1, 2), (5_000, 2), (2, 1 << 20), (7, 1 << 20)])
 def test_many_and_long_ones_are_made_without_arrow_too(count: int, size: int):
     batch = batch_of(*(number.to_bytes(2, "big")[-size:].ljust(size, b"x") for number in range(count)))
     general = made_by_arrow(batch)
@@ -94,7 +95,7 @@ def test_many_and_long_ones_are_made_without_arrow_too(count: int, size: int):
     assert_same(quickly(encode(batch)), in_the_general_way(encode(batch)))
 
 
-@given(st.lists(st.integers(0, 60), min_size=FEW_ROWS + 1, max_size=FEW_ROWS + 40))
+@given(st.lists(st.integers(0, 60), min_size=FEW + 1, max_size=FEW + 40))
 def test_payloads_of_any_lengths_are_found_where_arrow_puts_them(lengths: list[int]):
     payloads = [bytes([number % 256]) * length for number, length in enumerate(lengths)]
     batch = batch_of(*payloads)
@@ -102,7 +103,7 @@ def test_payloads_of_any_lengths_are_found_where_arrow_puts_them(lengths: list[i
     assert batch.payloads() == payloads
 
 
-@pytest.mark.parametrize("count", [1, 3, FEW_ROWS + 1])
+@pytest.mark.parametrize("count", [1, 3, FEW + 1])
 def test_a_payload_too_long_and_a_batch_too_large_are_refused_by_their_limits(count: int):
     stamp = Stamp(0, bytes(16))
     for size in (101, 1 << 17):

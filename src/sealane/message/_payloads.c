@@ -1,0 +1,118 @@
+/* `sealane.message.payloads`, compiled: see there for what each function promises. Only the stable interface of Python is
+   used, so that one build serves every version from 3.11 on. */
+
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Item `index` of a list or a tuple, borrowed. */
+static inline PyObject *item(PyObject *payloads, int is_list, Py_ssize_t index)
+{
+    return is_list ? PyList_GetItem(payloads, index) : PyTuple_GetItem(payloads, index);
+}
+
+/* How many there are, or -1 with an error set if it is neither a list nor a tuple. */
+static Py_ssize_t count_of(PyObject *payloads, int *is_list)
+{
+    *is_list = PyList_Check(payloads);
+    if (*is_list)
+        return PyList_Size(payloads);
+    if (PyTuple_Check(payloads))
+        return PyTuple_Size(payloads);
+    PyErr_SetString(PyExc_TypeError, "payloads are in a list or a tuple");
+    return -1;
+}
+
+static inline void put_little_endian(unsigned char *at, uint32_t value)
+{
+    at[0] = (unsigned char)value;
+    at[1] = (unsigned char)(value >> 8);
+    at[2] = (unsigned char)(value >> 16);
+    at[3] = (unsigned char)(value >> 24);
+}
+
+static PyObject *ends(PyObject *module, PyObject *args)
+{
+    PyObject *payloads;
+    Py_ssize_t bytes_max;
+    int is_list;
+    if (!PyArg_ParseTuple(args, "On", &payloads, &bytes_max))
+        return NULL;
+    Py_ssize_t count = count_of(payloads, &is_list);
+    if (count < 0)
+        return NULL;
+    PyObject *offsets = PyBytes_FromStringAndSize(NULL, 4 * (count + 1));
+    if (offsets == NULL)
+        return NULL;
+    unsigned char *at = (unsigned char *)PyBytes_AsString(offsets);
+    int64_t end = 0;
+    put_little_endian(at, 0);
+    for (Py_ssize_t index = 0; index < count; index++) {
+        PyObject *payload = item(payloads, is_list, index);
+        Py_ssize_t length = PyBytes_CheckExact(payload) ? PyBytes_Size(payload) : -1;
+        end += length;
+        if (length < 0 || length > bytes_max || end > INT32_MAX) {
+            Py_DECREF(offsets);
+            Py_RETURN_NONE;
+        }
+        put_little_endian(at += 4, (uint32_t)end);
+    }
+    return Py_BuildValue("(NL)", offsets, (long long)end);
+}
+
+static PyObject *between(PyObject *module, PyObject *args)
+{
+    const char *before, *after;
+    Py_ssize_t before_bytes, after_bytes, payload_bytes;
+    PyObject *payloads;
+    int is_list;
+    if (!PyArg_ParseTuple(args, "y#Ony#", &before, &before_bytes, &payloads, &payload_bytes, &after, &after_bytes))
+        return NULL;
+    Py_ssize_t count = count_of(payloads, &is_list);
+    if (count < 0)
+        return NULL;
+    if (payload_bytes < 0 || payload_bytes > PY_SSIZE_T_MAX - before_bytes - after_bytes) {
+        PyErr_SetString(PyExc_ValueError, "so many bytes of payloads cannot be");
+        return NULL;
+    }
+    PyObject *whole = PyBytes_FromStringAndSize(NULL, before_bytes + payload_bytes + after_bytes);
+    if (whole == NULL)
+        return NULL;
+    char *at = PyBytes_AsString(whole);
+    memcpy(at, before, (size_t)before_bytes);
+    at += before_bytes;
+    Py_ssize_t left = payload_bytes;
+    for (Py_ssize_t index = 0; index < count && left >= 0; index++) {
+        PyObject *payload = item(payloads, is_list, index);
+        Py_ssize_t length = PyBytes_CheckExact(payload) ? PyBytes_Size(payload) : -1;
+        if (length < 0 || length > left) {
+            left = -1;
+            break;
+        }
+        memcpy(at, PyBytes_AsString(payload), (size_t)length);
+        at += length;
+        left -= length;
+    }
+    if (left != 0) {
+        Py_DECREF(whole);
+        PyErr_SetString(PyExc_ValueError, "the payloads are not as many bytes as was said");
+        return NULL;
+    }
+    memcpy(at, after, (size_t)after_bytes);
+    return whole;
+}
+
+static PyMethodDef functions[] = {
+    {"ends", ends, METH_VARARGS, "Where each payload ends, and how many bytes they are together."},
+    {"between", between, METH_VARARGS, "The payloads one behind the other, with something before and something after."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_payloads", NULL, 0, functions, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__payloads(void)
+{
+    return PyModuleDef_Init(&definition);
+}
