@@ -1,4 +1,4 @@
-"""Compiles what is worth it, where a C compiler is at hand: `sealane/message/_payloads.c`.
+"""Compiles what is worth it, where a C compiler is at hand: `sealane/message/_plain.c`.
 
 Without one, without Python's headers, or with `SEALANE_PURE=1`, Sealane is built without it and does the same in
 Python: a build never fails for want of a compiler. What is compiled uses Python's stable interface alone, so that one
@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/sealane/message/_payloads.c")
+SOURCE = Path("src/sealane/message/_plain.c")
 COMPILED = SOURCE.with_suffix(".abi3.so")
 COMPILE_SECONDS_MAX = 120
 

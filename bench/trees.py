@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine import revision
+from hatch_build import SOURCE, problem_with_compiling
 
 ROOT = Path(__file__).parents[1]
 WORKING_TREE = ("work", ".")
@@ -68,8 +69,10 @@ def tree(name: str, directory: Path) -> Iterator[Tree]:
 
 
 def _compiled(made: Tree) -> Tree:
-    """Compile it first: otherwise only the first round would."""
+    """Compile it first: otherwise only the first round would, and what is in C nobody."""
     compileall.compile_dir(made.source, quiet=2)
+    if (made.source.parent / SOURCE).exists():
+        problem_with_compiling(made.source.parent)  # Without a compiler neither tree has it.
     return made
 
 

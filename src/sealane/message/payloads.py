@@ -1,7 +1,7 @@
 """Payloads one behind the other, as an Arrow column holds them.
 
 Each one is looked at, which is most of what a batch of thousands of messages costs its producer. So it is compiled
-(`_payloads.c`) where a C compiler was at hand when Sealane was built, and takes a ninth of the time then. The functions
+(`_plain.c`) where a C compiler was at hand when Sealane was built, and takes a ninth of the time then. The functions
 in Python do the same to the last bit.
 """
 
@@ -17,7 +17,9 @@ import numpy as np
 from sealane.message.arrays import OFFSET_MAX, offsets_of_lengths
 
 try:
-    from sealane.message import _payloads as compiled
+    from sealane.message import _plain
+
+    compiled = _plain
 except ImportError:  # Nobody could compile it here, which costs time and nothing else.
     compiled = None  # type: ignore[assignment]
 

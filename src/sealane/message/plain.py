@@ -19,7 +19,7 @@ import numpy as np
 
 from sealane.message.arrays import OFFSET_MAX
 from sealane.message.limits import Limits
-from sealane.message.payloads import between, ends
+from sealane.message.payloads import between, compiled, ends
 from sealane.message.schema import TIME_US_MAX
 
 HEAD_BYTES = 256
@@ -111,9 +111,7 @@ def check_plain(data: memoryview, limits: Limits) -> Plain | None:
     plain = plain_layout(rows, payload_bytes)
     if len(data) != plain.stop or plain.nbytes > limits.batch_bytes_max or bytes(data[:HEAD_BYTES]) != plain.head:
         return None
-    if not _offsets_are_sound(data, plain, limits.payload_bytes_max) or not _times_are_sound(data, plain):
-        return None
-    return plain
+    return plain if is_sound(data, plain, limits.payload_bytes_max) else None
 
 
 def join_plain(parts: Sequence[tuple[memoryview, Plain]]) -> tuple[bytes, Plain]:
@@ -162,6 +160,30 @@ def plain_payloads(data: memoryview, plain: Plain) -> list[bytes]:
 
 def _padding(length: int) -> bytes:
     return bytes(-length % 8)
+
+
+def is_sound_in_python(data: memoryview, plain: Plain, payload_bytes_max: int) -> bool:
+    """Whether every payload is where it may be and no longer than that, and every time one that there is.
+
+    `data` is as long as its layout says.
+    """
+    return _offsets_are_sound(data, plain, payload_bytes_max) and _times_are_sound(data, plain)
+
+
+def is_sound_compiled(data: memoryview, plain: Plain, payload_bytes_max: int) -> bool:
+    """The same. Unlike numpy it does not let go of the interpreter, which another thread would give back late."""
+    return compiled.is_sound(
+        data,
+        plain.rows,
+        plain.offsets_at,
+        plain.times_at,
+        plain.payload_bytes,
+        payload_bytes_max,
+        TIME_US_MAX,
+    )
+
+
+is_sound = is_sound_in_python if compiled is None else is_sound_compiled
 
 
 def _offsets_are_sound(data: memoryview, plain: Plain, payload_bytes_max: int) -> bool:

@@ -15,8 +15,8 @@ from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded, SealaneE
 from sealane.message import Batch, Limits, Row, Stamp, codec, decode, encode, from_payloads, from_rows
 from sealane.message.codec import HEADER_BYTES
 from sealane.message.concat import concat
-from sealane.message.payloads import FEW
-from sealane.message.plain import HEAD_BYTES, plain_layout
+from sealane.message.payloads import FEW, compiled
+from sealane.message.plain import HEAD_BYTES, is_sound, is_sound_in_python, plain_layout
 from sealane.message.schema import TIME_US_MAX
 
 from .strategies import times_us
@@ -204,6 +204,45 @@ def test_offsets_that_go_back_are_refused_even_where_differences_wrap_round(offs
     at = HEADER_BYTES + plain_layout(3, 11).offsets_at
     with pytest.raises(InvalidBatch):
         quickly(data[:at] + struct.pack("<4i", *offsets) + data[at + 16 :])
+
+
+few_offsets = st.integers(-(2**31), 2**31 - 1) | st.integers(-1, 40)
+few_times = st.integers(0, 2**64 - 1) | st.sampled_from([0, MADE_US, TIME_US_MAX, TIME_US_MAX + 1])
+
+
+@given(st.data(), st.integers(1, 6), st.integers(0, 40), st.integers(0, 40))
+def test_what_is_compiled_and_what_is_not_come_to_the_same_verdict(
+    data: st.DataObject, rows: int, payload_bytes: int, payload_bytes_max: int
+):
+    layout = plain_layout(rows, payload_bytes)
+    body = bytearray(layout.stop)
+    ends = [0, *sorted(data.draw(st.lists(st.integers(0, payload_bytes), min_size=rows - 1, max_size=rows - 1)))]
+    offsets = data.draw(st.just([*ends, payload_bytes]) | st.lists(few_offsets, min_size=rows + 1, max_size=rows + 1))
+    struct.pack_into(f"<{rows + 1}i", body, layout.offsets_at, *offsets)
+    times = data.draw(st.just([MADE_US] * rows) | st.lists(few_times, min_size=rows, max_size=rows))
+    struct.pack_into(f"<{rows}Q", body, layout.times_at, *times)
+    view = memoryview(body)
+    assert is_sound(view, layout, payload_bytes_max) == is_sound_in_python(view, layout, payload_bytes_max)
+
+
+@pytest.mark.parametrize(
+    ("rows", "offsets_at", "times_at"),
+    [
+        (-1, 0, 0),
+        (1, -8, 0),
+        (1, 0, -8),
+        (3, 0, 16),
+        (3, 24, 0),
+        (1, 64, 0),
+        (2**60, 0, 0),
+        (2**62, 0, 0),
+        (1, 2**63 - 1, 0),
+    ],
+)
+def test_what_is_compiled_reads_nothing_that_is_not_there(rows: int, offsets_at: int, times_at: int):
+    if compiled is None:
+        pytest.skip("nothing is compiled here")
+    assert not compiled.is_sound(memoryview(bytes(32)), rows, offsets_at, times_at, 0, 0, 1)
 
 
 @pytest.mark.parametrize("payloads", [[b"some payload"], [b"some", b"", b"payload"]])
