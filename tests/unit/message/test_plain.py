@@ -239,9 +239,12 @@ def test_what_is_compiled_and_what_is_not_come_to_the_same_verdict(
         (1, 2**63 - 1, 0),
     ],
 )
-def test_what_is_compiled_reads_nothing_that_is_not_there(rows: int, offsets_at: int, times_at: int):
-    if compiled is None:
-        pytest.skip("nothing is compiled here")
+def test_what_is_compiled_reads_nothing_that_is_not_there(
+    require_service: Callable[[str, bool, str], None], rows: int, offsets_at: int, times_at: int
+):
+    require_service(
+        "Sealane's compiled part", compiled is not None, "apt-get install gcc libc6-dev, and `make setup` again"
+    )
     assert not compiled.is_sound(memoryview(bytes(32)), rows, offsets_at, times_at, 0, 0, 1)
 
 
