@@ -69,9 +69,12 @@ def _part_at(at: int, announced: WirePart, body: memoryview, unpacked_bytes_max:
     if size < 0 or at + size > len(body):
         raise ProtocolError("bad-message", f"a batch of {size:,} bytes is not in a body of {len(body):,}")
     batch = decode(body[at : at + size], limits=_WHATEVER_IS_STORED, unpacked_bytes_max=unpacked_bytes_max)
-    offsets = range(first, first + count) if scattered is None else _integers(scattered, "<i8").astype(np.uint64)
-    if not len(batch) == len(offsets) == count:
+    # Compared first: of a number that no length can be, a range has none.
+    if count != len(batch):
         raise ProtocolError("bad-message", f"a batch of {len(batch):,} messages was announced as {count:,}")
+    offsets = range(first, first + count) if scattered is None else _integers(scattered, "<i8").astype(np.uint64)
+    if len(offsets) != count:
+        raise ProtocolError("bad-message", f"a batch of {count:,} messages has {len(offsets):,} offsets")
     return Part(offsets, batch)
 
 
@@ -80,7 +83,8 @@ def receipts_of(shares: Sequence[PlacedShare], batch: Batch) -> Receipts:
         [share] = shares
         if share.offsets is None and share.rows is None and share.count == len(batch):
             return Receipts(batch, (Share(share.partition, None, range(share.first, share.first + share.count)),))
-    if sum(share.count for share in shares) != len(batch):
+    counts = [share.count for share in shares]
+    if sum(counts) != len(batch) or min(counts, default=0) < 0:
         raise ProtocolError("bad-message", f"the receipts are not those of a batch of {len(batch):,}")
     return Receipts(batch, [_share_of(share) for share in shares])
 
