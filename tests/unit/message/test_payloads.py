@@ -70,7 +70,7 @@ def test_what_is_not_bytes_is_left_to_those_who_can_say_what_is_wrong(way: Way, 
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_all_together_may_be_what_an_offset_reaches(way: Way, beyond: int) -> None:
     whole, rest = divmod(OFFSET_MAX, len(MEBIBYTE))
-    payloads = [*[MEBIBYTE] * whole, MEBIBYTE[: rest + beyond]] if rest + beyond <= len(MEBIBYTE) else []
+    payloads = [*[MEBIBYTE] * whole, MEBIBYTE[: rest + beyond]]
     found = way.ends(payloads, len(MEBIBYTE))
     assert found is None if beyond else found is not None and found[1] == OFFSET_MAX
 
