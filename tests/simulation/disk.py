@@ -196,7 +196,7 @@ class SimDisk:
         sectors.write(position, data)
         self.leave(fault)
 
-    def zero_fill(self, name: str, sectors: Sectors, length: int) -> None:
+    def zero_fill(self, name: str, sectors: Sectors, length: int, *, written: bool) -> None:
         growth = length - len(sectors)
         if growth <= 0:
             return
@@ -204,7 +204,8 @@ class SimDisk:
         if growth > self.free_bytes():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
         sectors.truncate(length)
-        sectors.sync()
+        if written:
+            sectors.sync()
         self.leave(fault)
 
     def sync(self, name: str, sectors: Sectors) -> None:
@@ -380,7 +381,7 @@ class SimFile:
 
     def zero_fill(self, length: int, *, written: bool = True) -> None:
         self._check()
-        self._disk.zero_fill(self._name, self._sectors, length)
+        self._disk.zero_fill(self._name, self._sectors, length, written=written)
 
     def truncate(self, length: int) -> None:
         self._check()

@@ -126,6 +126,21 @@ def test_zero_filling_is_durable():
         assert content(disk) == b"abc".ljust(4096, b"\0")
 
 
+def test_space_that_is_only_taken_may_be_gone_until_a_sync():
+    left = set()
+    for seed in SEEDS:
+        disk = disk_of(seed)
+        file = make_file(disk, content=b"abc")
+        file.zero_fill(4096, written=False)
+        if seed % 2:
+            file.sync()
+        disk.lose_power()
+        left.add((seed % 2, content(disk)))
+    whole = b"abc".ljust(4096, b"\0")
+    assert {content for synced, content in left if synced} == {whole}
+    assert {content for synced, content in left if not synced} >= {b"abc"}
+
+
 def test_the_same_seed_leaves_the_same_disk():
     def left(seed):
         disk = disk_of(seed)

@@ -43,7 +43,8 @@ class File(Protocol):
     def zero_fill(self, length: int, *, written: bool = True) -> None:
         """Make the file at least `length` long; it reads as zeros and its space is taken.
 
-        `written`: with real zeros on disk, so that later writes change no metadata.
+        `written`: with real zeros, on disk on return, so that later writes change no metadata. Otherwise the next sync
+        is what makes it durable.
         """
         ...
 
@@ -194,7 +195,9 @@ class DiskFile:
             return
         # Asking for the space first fails early when there is none, and gives one contiguous run where there is.
         os.posix_fallocate(self._descriptor, start, length - start)
-        for position in range(start, length, len(_ZERO_CHUNK)) if written else ():
+        if not written:
+            return
+        for position in range(start, length, len(_ZERO_CHUNK)):
             zeros = memoryview(_ZERO_CHUNK)[: length - position]
             # Through the page cache: a small record that is written there later need not read its block first.
             self._write_through_cache(position, len(zeros), [zeros])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -217,34 +218,35 @@ class Wal:
             file.truncate(position)
             raise self._space.exhausted().error() from error
 
-    def _spare_or_its_room(self, name: str, bytes_min: int) -> tuple[File | None, int]:
-        """The prepared segment, or None and the room for one of this name, with how long it is. Raises `StorageFull`.
+    def _spare_and_room(self, name: str, bytes_min: int) -> tuple[File | None, int]:
+        """The prepared segment if there is one, and how long the next one is, under whose name that room is now held.
+        Raises `StorageFull`.
 
         One step for the thread that prepares: either it has become ready before, or its room is gone.
         """
         with self._spare_lock:
-            if self._spare is not None and self._spare[1] >= bytes_min:
-                return self._spare
+            spare, ready_bytes = self._spare or (None, 0)
+            if ready_bytes >= bytes_min:
+                self._space.renamed(SPARE_NAME, name)
+                return spare, ready_bytes
             capacity = max(bytes_min, self.spare_bytes)
-            held = SPARE_NAME if self._spare is None else ""
-            lacking = self._space.take_over(held, name, capacity, missing_bytes=capacity)
+            lacking = self._space.take_over(SPARE_NAME, name, capacity, missing_bytes=capacity - ready_bytes)
         if lacking is not None:
             raise lacking.error()
-        return None, capacity
+        return spare, capacity
 
     def _next_segment(self, nonce: bytes, time_us: int, bytes_min: int) -> tuple[Segment, File]:
         name = segment_name(self._next_sequence)
-        spare, capacity = self._spare_or_its_room(name, bytes_min)
+        spare, capacity = self._spare_and_room(name, bytes_min)
         if spare is not None:
             file = spare
             self._files.rename(SPARE_NAME, name)
-            self._space.renamed(SPARE_NAME, name)
             # Only now: until its old name is free, nobody may begin to prepare the next one under it.
             self._spare = None
         else:
-            # The spare is not ready, or this record is larger than any: the file grows as it is written.
             file = self._files.open(name, create=True)
             self._files.sync_directory(WAL_DIRECTORY)
+        self._take_space(file, capacity)
         if self.active is not None and self._file is not None:
             self._were_large = self._records_are_large()
             self._file.close()
@@ -254,3 +256,14 @@ class Wal:
         self.active, self._file = segment, file
         self.ending = False
         return segment, file
+
+    @staticmethod
+    def _take_space(file: File, capacity: int) -> None:
+        """For a segment that was not prepared, or not for records of this length.
+
+        Written as it grows it would cost several times as much: each sync changes what the file system knows of it, and
+        nothing can go past the page cache.
+        """
+        # Nothing was promised yet: whether the record can be written, writing and syncing it tells.
+        with suppress(OSError):
+            file.zero_fill(capacity, written=False)
