@@ -87,6 +87,8 @@ class Reads:
             if not rows:
                 break
             fetched = await self._fetch(logs, MESSAGES, rows, read, bytes_max - spent)
+            # Some of it, or all, may have been trimmed meanwhile.
+            offset = max(offset, logs.messages.start)
             # The first may begin before what was asked for, but not with what was trimmed and is stored with it.
             whole_from = offset if result else logs.messages.start
             for stored in fetched.found:
@@ -94,7 +96,7 @@ class Reads:
                     result.append(stored if stored.base >= whole_from else _since(whole_from, stored))
                     whole_from = offset
             spent += fetched.spent
-            offset = fetched.last.stop
+            offset = max(offset, fetched.last.stop)
         return result
 
     async def journal(
