@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sealane.errors import AlreadyExists, StorageFull, SubscriptionNotFound, TopicNotFound
@@ -26,10 +27,8 @@ class Operating:
         # Noted before and after: it takes effect somewhere in between, or perhaps not at all.
         sought = Sought(broker.topic_name(topic), args["subscription"], backwards=args["to"] == "earliest")
         broker.record(sought)
-        try:
+        with suppress(StorageFull, SubscriptionNotFound):
             await broker.lane.seek(args["topic"], args["subscription"], start)
-        except (StorageFull, SubscriptionNotFound):
-            return
         broker.record(sought)
 
     async def redrive(self, step: Step) -> None:

@@ -196,7 +196,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """The subscription was moved: what was settled may come again."""
+    """The subscription was moved: what was settled may come again. Noted before the call and after it."""
 
     topic: str
     subscription: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from tests.simulation.history import (
@@ -34,6 +34,9 @@ from tests.simulation.history import (
     TransactionCommitted,
 )
 from tests.simulation.oracle_log import forgetful, lost_places, published
+
+DEAD = ""
+"""In the place of a session: it has settled what became a dead letter."""
 
 Held = tuple[str, Place]
 """A place as one subscription sees it."""
@@ -183,18 +186,22 @@ def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
     last: dict[Held, tuple[int, int]] = {}
     lives = 0
     dead: set[Held] = set()
+    seeking: set[tuple[str, str]] = set()
+    """What was granted meanwhile may be of before the seek or of after it."""
     excused = forgetful(history)
     for entry in history:
         event = entry.event
         match event:
             case Started():
                 lives += 1
+                seeking.clear()
             case Reread():
                 # As with the process, what was leased goes back without an attempt.
                 for held in [h for h in count if h[1][:2] == (event.topic, event.partition)]:
                     count[held] -= 1
                     last.pop(held, None)
             case Sought():
+                seeking ^= {(event.topic, event.subscription)}
                 for held in [h for h in count if (h[1].topic, h[0]) == (event.topic, event.subscription)]:
                     del count[held]
                     last.pop(held, None)
@@ -211,7 +218,7 @@ def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
                     yield f"{what} was granted after it was found among the dead letters"
                 if event.attempt > limit:
                     yield f"{what} was granted as attempt {event.attempt} of {limit}"
-                elif (event.place.topic, event.subscription) in keyed:
+                elif (event.place.topic, event.subscription) in keyed | seeking:
                     continue
                 elif count[held] > limit * max(1, lives):
                     yield f"{what} was granted {count[held]} times in {lives} lives; {limit} attempts are allowed"
@@ -224,7 +231,8 @@ def attempts_within_limit(history: Sequence[Entry]) -> Iterator[str]:
 def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
     """In the end each message of a drained subscription is acknowledged, dead, expired, dropped, lost or in flight."""
     messages = published(history)
-    settled: set[Held] = set()
+    claims: defaultdict[Held, set[str]] = defaultdict(set)
+    """Who has settled it, as far as is known: of two sessions that acknowledge it, one may be refused."""
     gone: set[Place] = set()
     acks: dict[tuple[str, str], tuple[Held, ...]] = {}
     places: dict[Place, str] = {}
@@ -235,21 +243,26 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
     for number, (_, _, event) in enumerate(history):
         match event:
             case AckCalled() | AckConfirmed():
-                settled.update((event.subscription, place) for place in event.places)
+                for place in event.places:
+                    claims[event.subscription, place].add(event.session)
             case AckRefused():
-                settled.difference_update((event.subscription, place) for place in event.places)
-            case Granted() if (event.subscription, event.place) in settled:
-                # It came again, so that the ack before did not hold; whether it had to is another oracle's question.
-                settled.discard((event.subscription, event.place))
+                for place in event.places:
+                    claims[event.subscription, place].discard(event.session)
+            case Granted():
+                # Come again, so that an ack before did not hold; whether it had to is another oracle's question.
+                claims.pop((event.subscription, event.place), None)
             case Dead():
-                settled.add((event.subscription, event.place))
+                claims[event.subscription, event.place].add(DEAD)
             case TransactionCalled():
                 acks[event.id, event.caller] = event.acks
-                settled.update(event.acks)
+                for held in event.acks:
+                    claims[held].add(event.caller)
             case TransactionAborted():
-                settled.difference_update(acks.get((event.id, event.caller), ()))
+                for held in acks.get((event.id, event.caller), ()):
+                    claims[held].discard(event.caller)
             case TransactionCommitted() if event.replayed:
-                settled.difference_update(acks.get((event.id, event.caller), ()))
+                for held in acks.get((event.id, event.caller), ()):
+                    claims[held].discard(event.caller)
             case Dropped():
                 gone.update(event.places)
             case PublishAcked():
@@ -289,7 +302,7 @@ def everything_settles(history: Sequence[Entry]) -> Iterator[str]:
             if addressed.get(place, drained.subscription) != drained.subscription:
                 continue
             held = (drained.subscription, place)
-            if held not in settled and place not in gone and place not in drained.in_flight and not lost(place):
+            if not claims.get(held) and place not in gone and place not in drained.in_flight and not lost(place):
                 yield f"{label} at {place} is neither settled nor in flight on {drained.subscription}"
 
 

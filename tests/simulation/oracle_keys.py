@@ -126,7 +126,9 @@ class _Keys:
         if over is not None:
             state.held = {offset: holder for offset, holder in state.held.items() if offset < over}
         what = f"key {message.key!r}: {event.label} at {event.place} came to {event.session} at {at:.6f}"
-        others = {session for session, _ in state.held.values() if session != event.session}
+        # One that is lost to damage while it is held is settled by that: no one can tell from outside since when.
+        holders = [who for o, who in state.held.items() if not self.lost(Place(lane.topic, lane.partition, o))]
+        others = {session for session, _ in holders if session != event.session}
         if others and not state.unsure:
             yield f"{what} while {', '.join(sorted(others))} held messages of that key"
         earlier = [offset for offset in state.waiting if offset < event.place.offset]

@@ -309,6 +309,7 @@ def test_a_key_moves_to_another_session_once_its_messages_are_settled_or_back():
     assert not broken(*KEYED, first, nacked(0), granted("a", 0, session="d", attempt=2), second)
     assert not broken(*KEYED, first, nacked(0), second, Dead("s", at(0), 1))
     assert not broken(*KEYED, first, TransactionCalled("x", (), (("s", at(0)),)), second)
+    assert not broken(*KEYED, first, Damaged("wal/1", 7), DeclaredLost("t", 0, 0, 1), second)
 
 
 def test_different_keys_know_no_order_among_them():
@@ -330,6 +331,13 @@ def test_each_later_life_may_add_one_attempt():
     lives = [Started(), granted("a", 0), granted("a", 0, attempt=2), Started(), granted("a", 0, attempt=2)]
     assert not broken(LIMITED, called("a"), *lives)
     assert broken(LIMITED, called("a"), *lives, Sought("t", "x"), granted("a", 0, attempt=3))
+
+
+def test_while_a_seek_is_under_way_attempts_may_begin_again():
+    sought = Sought("t", "s")
+    again = granted("a", 0, session="d")
+    assert not broken(LIMITED, called("a"), sought, granted("a", 0), again, sought, granted("a", 0))
+    assert broken(LIMITED, called("a"), sought, sought, granted("a", 0), granted("a", 0))
 
 
 BAD_EVERYTHING_SETTLES = [
@@ -362,6 +370,9 @@ def test_a_message_may_end_in_many_ways():
     start = [SUBSCRIBED, called("a"), acked("a", 0)]
     assert not broken(*start, granted("a", 0), ack(0), Drained("t", "s"))
     assert not broken(*start, Dead("s", at(0), 16), Drained("t", "s"))
+    again = [granted("a", 0), granted("a", 0, session="d", attempt=2)]
+    refused = [ack(0, session="d"), ack(0), AckRefused("s", "c", (at(0),))]
+    assert not broken(*start, *again, *refused, Drained("t", "s"))
     assert not broken(*start, Drained("t", "s", (at(0),)))
     assert not broken(*start, Dropped((at(0),)), Drained("t", "s"))
     assert not broken(SUBSCRIBED, called("a", may_expire=True), acked("a", 0), Drained("t", "s"))
