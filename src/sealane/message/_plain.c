@@ -63,46 +63,83 @@ static PyObject *ends(PyObject *module, PyObject *args)
     return Py_BuildValue("(NL)", offsets, (long long)end);
 }
 
-static PyObject *between(PyObject *module, PyObject *args)
+/* By way of one number that lies in memory as it is to be written: byte by byte it takes ten times as long. */
+static inline unsigned char *put_big_endian_64(unsigned char *at, uint64_t value)
 {
-    const char *before, *after;
-    Py_ssize_t before_bytes, after_bytes, payload_bytes;
-    PyObject *payloads;
-    int is_list;
-    if (!PyArg_ParseTuple(args, "y#Ony#", &before, &before_bytes, &payloads, &payload_bytes, &after, &after_bytes))
-        return NULL;
-    Py_ssize_t count = count_of(payloads, &is_list);
-    if (count < 0)
-        return NULL;
-    if (payload_bytes < 0 || payload_bytes > PY_SSIZE_T_MAX - before_bytes - after_bytes) {
-        PyErr_SetString(PyExc_ValueError, "so many bytes of payloads cannot be");
-        return NULL;
-    }
-    PyObject *whole = PyBytes_FromStringAndSize(NULL, before_bytes + payload_bytes + after_bytes);
-    if (whole == NULL)
-        return NULL;
-    char *at = PyBytes_AsString(whole);
-    memcpy(at, before, (size_t)before_bytes);
-    at += before_bytes;
-    Py_ssize_t left = payload_bytes;
-    for (Py_ssize_t index = 0; index < count && left >= 0; index++) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
+    memcpy(at, &value, 8);
+    return at + 8;
+}
+
+static inline unsigned char *put_little_endian_64(unsigned char *at, uint64_t value)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
+    memcpy(at, &value, 8);
+    return at + 8;
+}
+
+static inline Py_ssize_t padded(Py_ssize_t length)
+{
+    return (length + 7) & ~(Py_ssize_t)7;
+}
+
+/* The payloads one behind the other, which must be `left` bytes together; what comes behind them, or NULL. */
+static unsigned char *put_payloads(unsigned char *at, PyObject *payloads, int is_list, Py_ssize_t count, Py_ssize_t left)
+{
+    for (Py_ssize_t index = 0; index < count; index++) {
         PyObject *payload = item(payloads, is_list, index);
-        Py_ssize_t length = PyBytes_CheckExact(payload) ? PyBytes_Size(payload) : -1;
-        if (length < 0 || length > left) {
-            left = -1;
-            break;
-        }
-        memcpy(at, PyBytes_AsString(payload), (size_t)length);
+        char *bytes;
+        Py_ssize_t length;
+        if (!PyBytes_CheckExact(payload) || PyBytes_AsStringAndSize(payload, &bytes, &length) < 0 || length > left)
+            return NULL;
+        memcpy(at, bytes, (size_t)length);
         at += length;
         left -= length;
     }
-    if (left != 0) {
-        Py_DECREF(whole);
-        PyErr_SetString(PyExc_ValueError, "the payloads are not as many bytes as was said");
+    return left == 0 ? at : NULL;
+}
+
+static PyObject *lay_out(PyObject *module, PyObject *args)
+{
+    Py_buffer columns;
+    unsigned long long id_high, id_start, created_us;
+    const char *ends;
+    Py_ssize_t ends_bytes, payload_bytes;
+    PyObject *payloads;
+    int is_list;
+    if (!PyArg_ParseTuple(args, "w*KKy#OnK", &columns, &id_high, &id_start, &ends, &ends_bytes, &payloads, &payload_bytes,
+                          &created_us))
+        return NULL;
+    unsigned char *behind = NULL;
+    Py_ssize_t count = count_of(payloads, &is_list);
+    /* Nothing is written before it is sure to fit; each of these is at most a length, so that sums do not overflow. */
+    int fits = count >= 0 && count <= columns.len / 24 && ends_bytes == 4 * (count + 1) && payload_bytes >= 0
+               && payload_bytes <= columns.len && columns.len == 24 * count + padded(ends_bytes) + padded(payload_bytes);
+    if (fits) {
+        unsigned char *at = columns.buf;
+        for (Py_ssize_t row = 0; row < count; row++)
+            at = put_big_endian_64(put_big_endian_64(at, id_high), id_start + (uint64_t)row);
+        memcpy(at, ends, (size_t)ends_bytes);
+        memset(at + ends_bytes, 0, (size_t)(padded(ends_bytes) - ends_bytes));
+        behind = put_payloads(at + padded(ends_bytes), payloads, is_list, count, payload_bytes);
+    }
+    if (behind != NULL) {
+        memset(behind, 0, (size_t)(padded(payload_bytes) - payload_bytes));
+        behind += padded(payload_bytes) - payload_bytes;
+        for (Py_ssize_t row = 0; row < count; row++)
+            behind = put_little_endian_64(behind, created_us);
+    }
+    PyBuffer_Release(&columns);
+    if (behind == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "the payloads are not as many bytes as was said");
         return NULL;
     }
-    memcpy(at, after, (size_t)after_bytes);
-    return whole;
+    Py_RETURN_NONE;
 }
 
 static inline uint32_t get_little_endian(const unsigned char *at)
@@ -156,7 +193,7 @@ static PyObject *is_sound(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"ends", ends, METH_VARARGS, "Where each payload ends, and how many bytes they are together."},
-    {"between", between, METH_VARARGS, "The payloads one behind the other, with something before and something after."},
+    {"lay_out", lay_out, METH_VARARGS, "The columns of a plain batch one behind the other, into memory of the caller's."},
     {"is_sound", is_sound, METH_VARARGS, "Whether offsets and times of a plain batch are as they may be."},
     {NULL, NULL, 0, NULL},
 };

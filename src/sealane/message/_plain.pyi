@@ -1,5 +1,14 @@
 def ends(payloads: list[bytes] | tuple[bytes, ...], bytes_max: int, /) -> tuple[bytes, int] | None: ...
-def between(before: bytes, payloads: list[bytes] | tuple[bytes, ...], payload_bytes: int, after: bytes, /) -> bytes: ...
+def lay_out(
+    columns: memoryview,
+    id_high: int,
+    id_start: int,
+    ends: bytes,
+    payloads: list[bytes] | tuple[bytes, ...],
+    payload_bytes: int,
+    created_us: int,
+    /,
+) -> None: ...
 def is_sound(
     data: memoryview,
     rows: int,

@@ -14,7 +14,7 @@ from sealane.errors import InvalidBatch, InvalidMessage, LimitExceeded
 from sealane.message import arrays
 from sealane.message.batch import DEFAULT_META, Batch, BatchMeta
 from sealane.message.columns import constant_times, kept_schema, repeated
-from sealane.message.ids import Stamp, generate_ids, id_bytes, parse_id
+from sealane.message.ids import Stamp, generate_ids, parse_id
 from sealane.message.limits import Limits
 from sealane.message.plain import make_plain
 from sealane.message.schema import (
@@ -148,8 +148,7 @@ def _plain(payloads: Sequence[bytes], stamp: Stamp, limits: Limits) -> Batch | N
     """
     if not isinstance(payloads, list | tuple):
         payloads = list(payloads)
-    ids = id_bytes(len(payloads), stamp)
-    made = make_plain(ids, payloads, stamp.created_us, payload_bytes_max=limits.payload_bytes_max)
+    made = make_plain(stamp, payloads, payload_bytes_max=limits.payload_bytes_max)
     if made is None:
         return None
     encoded, layout = made

@@ -42,6 +42,11 @@ def generate_ids(count: int, stamp: Stamp) -> pa.FixedSizeBinaryArray:
 
 def id_bytes(count: int, stamp: Stamp) -> bytes:
     """Those that `generate_ids` gives, one behind the other."""
+    return run_bytes(count, *first_id(stamp))
+
+
+def first_id(stamp: Stamp) -> tuple[int, int]:
+    """The two halves of the first id that a stamp gives: those after it count up the second one."""
     created_us, random = stamp
     if not 0 <= created_us <= TIME_US_MAX:
         raise InvalidArgument("stamp", f"created_us is {created_us}, outside of 1970 to 9999")
@@ -49,7 +54,11 @@ def id_bytes(count: int, stamp: Stamp) -> bytes:
         raise InvalidArgument("stamp", f"random has {len(random)} bytes, {RANDOM_BYTES} are needed")
     time_ms, below_us = divmod(created_us, 1000)
     high = time_ms << 16 | _VERSION | (below_us << 12) // 1000
-    start = _VARIANT | int.from_bytes(random[:8], "big") & _START_MASK
+    return high, _VARIANT | int.from_bytes(random[:8], "big") & _START_MASK
+
+
+def run_bytes(count: int, high: int, start: int) -> bytes:
+    """So many ids from this one on, one behind the other."""
     if count == 1:
         return (high << 64 | start).to_bytes(ID_BYTES, "big")
     data = np.empty((count, 2), dtype=">u8")

@@ -1,4 +1,4 @@
-"""Payloads one behind the other, as an Arrow column holds them.
+"""Payloads one behind the other, as an Arrow column holds them, and what goes around them in a plain batch.
 
 Each one is looked at, which is most of what a batch of thousands of messages costs its producer. So it is compiled
 (`_plain.c`) where a C compiler was at hand when Sealane was built, and takes a ninth of the time then. The functions
@@ -15,6 +15,7 @@ from operator import countOf
 import numpy as np
 
 from sealane.message.arrays import OFFSET_MAX, offsets_of_lengths
+from sealane.message.ids import run_bytes
 
 try:
     from sealane.message import _plain
@@ -60,14 +61,27 @@ def _ends_of_many(payloads: Sequence[bytes], bytes_max: int) -> tuple[bytes, int
     return offsets.tobytes(), total
 
 
-def between_in_python(
-    before: bytes, payloads: list[bytes] | tuple[bytes, ...], payload_bytes: int, after: bytes
-) -> bytes:
-    """Something, then the payloads, which are `payload_bytes` together as `ends` has found, then something else."""
-    whole = b"".join((before, *payloads, after))
-    if len(whole) != len(before) + payload_bytes + len(after):
+def lay_out_in_python(
+    columns: memoryview,
+    id_high: int,
+    id_start: int,
+    ends: bytes,
+    payloads: list[bytes] | tuple[bytes, ...],
+    payload_bytes: int,
+    created_us: int,
+) -> None:
+    """Write the columns of a plain batch one after another, each padded to 8 bytes: ids that count up, where payloads
+    end, the payloads, which are `payload_bytes` together as `ends` has found, and one time for all.
+
+    Raises `ValueError` where that does not fill `columns`, byte for byte.
+    """
+    count = len(payloads)
+    ids, times = run_bytes(count, id_high, id_start), created_us.to_bytes(8, "little") * count
+    made = b"".join((ids, ends, bytes(-len(ends) % 8), *payloads, bytes(-payload_bytes % 8), times))
+    said = len(ids) + (len(ends) + 7 & ~7) + (payload_bytes + 7 & ~7) + len(times)
+    if len(ends) != 4 * (count + 1) or not len(made) == said == len(columns):
         raise ValueError("the payloads are not as many bytes as was said")
-    return whole
+    columns[:] = made
 
 
 def together(payloads: Sequence[bytes]) -> int:
@@ -80,4 +94,4 @@ def together(payloads: Sequence[bytes]) -> int:
 
 
 ends = ends_in_python if compiled is None else compiled.ends
-between = between_in_python if compiled is None else compiled.between
+lay_out = lay_out_in_python if compiled is None else compiled.lay_out

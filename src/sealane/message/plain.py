@@ -18,12 +18,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sealane.message.arrays import OFFSET_MAX
+from sealane.message.blocks import BLOCKS
+from sealane.message.ids import Stamp, first_id
 from sealane.message.limits import Limits
-from sealane.message.payloads import between, compiled, ends
+from sealane.message.payloads import compiled, ends, lay_out
 from sealane.message.schema import TIME_US_MAX
 
 HEAD_BYTES = 256
 """Prefix and metadata of the Arrow message."""
+_LARGE_BYTES = 64 << 10
+"""From this length on, memory that is new to the process takes longer to get than to fill."""
 _ID_BYTES = 16
 
 # The metadata as Arrow's C++ library, and so pyarrow, writes it: a message of version 5 with a record batch, then its
@@ -81,21 +85,23 @@ def plain_layout(rows: int, payload_bytes: int) -> Plain:
 
 
 def make_plain(
-    ids: bytes, payloads: list[bytes] | tuple[bytes, ...], created_us: int, *, payload_bytes_max: int
-) -> tuple[bytes, Plain] | None:
+    stamp: Stamp, payloads: list[bytes] | tuple[bytes, ...], *, payload_bytes_max: int
+) -> tuple[memoryview, Plain] | None:
     """The Arrow message of plain messages, at least one and all made at one time, to the last bit as Arrow writes it.
 
     None if one of their payloads is not `bytes`, or is longer than `payload_bytes_max`, or if all together are more
     than an offset reaches.
     """
+    high, start = first_id(stamp)
     made = ends(payloads, payload_bytes_max)
     if made is None:
         return None
     offsets, payload_bytes = made
     plain = plain_layout(len(payloads), payload_bytes)
-    before = b"".join((plain.head, ids, offsets, _padding(len(offsets))))
-    after = _padding(payload_bytes) + _TIME.pack(created_us) * len(payloads)
-    return between(before, payloads, payload_bytes, after), plain
+    whole = BLOCKS.take(plain.stop) if plain.stop >= _LARGE_BYTES else memoryview(bytearray(plain.stop))
+    whole[:HEAD_BYTES] = plain.head
+    lay_out(whole[HEAD_BYTES:], high, start, offsets, payloads, payload_bytes, stamp.created_us)
+    return whole, plain
 
 
 def check_plain(data: memoryview, limits: Limits) -> Plain | None:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from sealane.wire.blocks import Blocks
+from sealane.message.blocks import BLOCKS
 from sealane.wire.errors import ProtocolError
 
 PREFIX = struct.Struct("<II")
@@ -32,7 +32,6 @@ JOINED_BYTES = 64 << 10
 its receiver for half a frame too."""
 SCRATCH_BYTES = 256 << 10
 """Received at once into the buffer that all connections of a loop share."""
-_BLOCKS = Blocks()
 
 Buffer: TypeAlias = Any
 """Bytes, a memoryview of bytes or an Arrow buffer: its length is its number of bytes."""
@@ -128,7 +127,7 @@ class FrameReader:
         return ProtocolError("bad-frame", problem)
 
     def _begin_direct(self, at: int, stop: int, length: int) -> None:
-        whole = _BLOCKS.take(length)
+        whole = BLOCKS.take(length)
         whole[: stop - at] = self._scratch[at:stop]
         self._direct, self._filled = whole, stop - at
 

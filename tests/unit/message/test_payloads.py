@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealane.message.arrays import OFFSET_MAX
-from sealane.message.payloads import FEW, between, between_in_python, ends, ends_in_python, together
+from sealane.message.payloads import FEW, ends, ends_in_python, lay_out, lay_out_in_python, together
 
 Payloads = list[bytes] | tuple[bytes, ...]
 MEBIBYTE = bytes(1 << 20)
@@ -20,11 +20,17 @@ MEBIBYTE = bytes(1 << 20)
 
 class Way(NamedTuple):
     ends: Callable[[Payloads, int], tuple[bytes, int] | None]
-    between: Callable[[bytes, Payloads, int, bytes], bytes]
+    lay_out: Callable[[memoryview, int, int, bytes, Payloads, int, int], None]
 
 
-IN_PYTHON = Way(ends_in_python, between_in_python)
-IN_USE = Way(ends, between)
+IN_PYTHON = Way(ends_in_python, lay_out_in_python)
+IN_USE = Way(ends, lay_out)
+ID = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+TIME_US = 0x0011223344556677
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8)
 
 
 @pytest.fixture(scope="module", params=["in Python", "compiled"])
@@ -38,7 +44,7 @@ def way(request: pytest.FixtureRequest, require_service: Callable[[str, bool, st
 
 @pytest.mark.parametrize("kind", [list, tuple])
 @given(payloads=st.lists(st.binary(max_size=40), max_size=2 * FEW))
-def test_ends_are_where_they_are_and_nothing_is_lost_between(
+def test_columns_are_laid_out_one_behind_the_other(
     way: Way, kind: type[list[bytes]] | type[tuple[bytes, ...]], payloads: list[bytes]
 ) -> None:
     found = way.ends(kind(payloads), 40)
@@ -47,7 +53,12 @@ def test_ends_are_where_they_are_and_nothing_is_lost_between(
     ends = list(accumulate(map(len, payloads), initial=0))
     assert offsets == struct.pack(f"<{len(ends)}i", *ends)
     assert together == ends[-1]
-    assert way.between(b"before", kind(payloads), together, b"after") == b"before" + b"".join(payloads) + b"after"
+    ids = b"".join(struct.pack(">QQ", ID[0], ID[1] + row) for row in range(len(payloads)))
+    times = struct.pack("<Q", TIME_US) * len(payloads)
+    expected = ids + padded(offsets) + padded(b"".join(payloads)) + times
+    columns = memoryview(bytearray(b"?" * len(expected)))
+    way.lay_out(columns, *ID, offsets, kind(payloads), together, TIME_US)
+    assert bytes(columns) == expected
 
 
 @pytest.mark.parametrize("count", [1, FEW, FEW + 1, 5_000])
@@ -75,10 +86,29 @@ def test_all_together_may_be_what_an_offset_reaches(way: Way, beyond: int) -> No
     assert found is None if beyond else found is not None and found[1] == OFFSET_MAX
 
 
-@pytest.mark.parametrize("said", [0, 2, 4, 2**62])
+def room(count: int, payload_bytes: int) -> memoryview:
+    return memoryview(bytearray(24 * count + len(padded(bytes(4 * (count + 1)))) + len(padded(bytes(payload_bytes)))))
+
+
+@pytest.mark.parametrize("said", [0, 2, 4, 9, 2**62, -1])
 def test_payloads_that_are_not_as_long_as_was_said_are_refused(way: Way, said: int) -> None:
-    with pytest.raises((ValueError, MemoryError)):
-        way.between(b"", [b"abc"], said, b"")
+    for columns in (room(1, 3), room(1, max(0, said) % 100)):
+        with pytest.raises((ValueError, MemoryError)):
+            way.lay_out(columns, *ID, struct.pack("<ii", 0, 3), [b"abc"], said, TIME_US)
+
+
+@pytest.mark.parametrize("more_bytes", [-40, -8, -1, 1, 8])
+def test_columns_that_do_not_fill_their_room_are_refused(way: Way, more_bytes: int) -> None:
+    whole = memoryview(bytearray(len(room(1, 3)) + 8))
+    with pytest.raises(ValueError, match="not as many bytes"):
+        way.lay_out(whole[: len(whole) - 8 + more_bytes], *ID, struct.pack("<ii", 0, 3), [b"abc"], 3, TIME_US)
+
+
+@pytest.mark.parametrize("ends", [b"", bytes(4), bytes(12)])
+def test_as_many_ends_as_payloads_are_needed(way: Way, ends: bytes) -> None:
+    columns = memoryview(bytearray(24 + len(padded(ends)) + 8))
+    with pytest.raises(ValueError, match="not as many bytes"):
+        way.lay_out(columns, *ID, ends, [b"abc"], 3, TIME_US)
 
 
 @pytest.mark.parametrize("payloads", [[], [b"ab", b"", b"c"], (b"abc",), [b"a", bytearray(b"bc")], range(3)])

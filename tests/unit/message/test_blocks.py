@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealane.wire.blocks import Blocks
+from sealane.message.blocks import Blocks
 
 LONG = 1 << 20
 

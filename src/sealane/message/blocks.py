@@ -1,4 +1,4 @@
-"""Memory for long frames, used again once nobody looks at it any more.
+"""Memory for large batches and long frames, used again once nobody looks at it any more.
 
 A page that is new to a process is cleared first, and on a virtual machine perhaps fetched from its host: for a frame of
 a mebibyte that takes up to ten times as long as filling it. The system's allocator gives large pieces back when they
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 IDLE_BYTES_MAX = 32 << 20
-"""What is kept for the next frames: what a busy connection has on its way. More goes back to the system."""
+"""What is kept for the next ones: what a busy connection has on its way. More goes back to the system."""
 _STEPS = 8
 """Lengths between a power of two and the next one: at most an eighth of a block is not used."""
 _STEP_BYTES_MIN = 4096
@@ -84,6 +84,10 @@ class Blocks:
         for size in sorted(self._idle, key=newest.__eq__):
             while excess > 0 and _popped(self._idle[size]) is not None:
                 excess -= size
+
+
+BLOCKS = Blocks()
+"""Of this process: what one batch or frame has left fits the next one."""
 
 
 def _popped(blocks: deque[pa.Buffer] | None) -> pa.Buffer | None:
