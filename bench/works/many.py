@@ -45,9 +45,9 @@ MANY = (
             Part("pair", "the single pair, in the same round and with the same clients", MESSAGE_RATE),
         ),
         _crowd,
-        {"count": 3_000_000, "batch": 5_000, "producers": 4, "consumers": 4, "partitions": 8},
+        {"count": 12_000_000, "batch": 5_000, "producers": 4, "consumers": 4, "partitions": 8},
         {"count": 200_000},
-        seconds=14,
+        seconds=25,
         quick_seconds=6,
     ),
 )
