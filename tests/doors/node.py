@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from sealane.client import Lane
 from sealane.client.embedded import InProcessBroker
 from sealane.client.embedded import in_process as lane_of_admin
+from sealane.delivery.due import rounded_up
 from sealane.doors.http.door import HttpDoor
 from sealane.doors.http.settings import HttpDoorSettings
 from sealane.doors.http.watched import Watched
 from sealane.errors import Unauthenticated
 from sealane.node import Node
 from sealane.node.gate import Gate
+from sealane.node.surroundings import wall_clock_us
 from sealane.security.introductions import Introduction
 from sealane.security.principals import ADMIN, Principal
 from tests.native_node import native_node
+from tests.unit.node.running_node import until
 
 
 @dataclass
@@ -40,6 +43,12 @@ class ManyDoors:
         if self.stranger:
             raise Unauthenticated("nobody knows you")
         return Lane(InProcessBroker(self.node, self.guest))
+
+
+async def what_expires_at_once_has_expired() -> None:
+    """Moments are rounded up to the millisecond: until the next one begins, a fast door may still hand it out."""
+    due_us = rounded_up(wall_clock_us() + 1)
+    await until(lambda: wall_clock_us() >= due_us)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from sealane.security.grants.grants import Grant
 from tests.doors.by_frames import by_frames
-from tests.doors.node import ManyDoors, many_doors
+from tests.doors.node import ManyDoors, many_doors, what_expires_at_once_has_expired
 from tests.doors.speaking import Given
 from tests.doors.test_every_door import DOORS, FULL, NOBODY, deadline, every_door
 from tests.scenarios.broker import all_settled
@@ -39,6 +39,7 @@ async def test_what_comes_in_by_any_door_goes_out_as_frames(doors: ManyDoors, do
         await other.publish(
             "t", FULL, Given(b"later", delay=0.1), Given(b"gone", ttl=0.000_001), Given(b"urgent", priority=9)
         )
+        await what_expires_at_once_has_expired()
         assert await frames.take(3) == [b"urgent", FULL.payload, b"later"]
         await all_settled(doors.admin, "t", "s")
 

@@ -20,7 +20,7 @@ from tests.doors.by_grpc import by_grpc, by_grpc_arrow
 from tests.doors.by_http import by_http
 from tests.doors.by_lane import by_native, in_process
 from tests.doors.by_websocket import by_packed_websocket, by_websocket
-from tests.doors.node import ManyDoors, many_doors
+from tests.doors.node import ManyDoors, many_doors, what_expires_at_once_has_expired
 from tests.doors.speaking import Given, Refused, Speaker
 from tests.scenarios.broker import all_settled, described
 
@@ -114,6 +114,7 @@ async def test_the_same_id_is_stored_once(doors: ManyDoors, door: str) -> None:
 async def test_what_has_expired_is_not_delivered_and_what_waits_comes_later(doors: ManyDoors, door: str) -> None:
     async with DOORS[door](doors) as speaker:
         await speaker.publish("t", Given(b"gone", ttl=0.000_001), Given(b"later", delay=0.2), Given(b"now"))
+        await what_expires_at_once_has_expired()
         taken = await speaker.take("t", "s", 2)
         assert [each.payload for each in taken] == [b"now", b"later"]
         await speaker.ack("t", "s", taken)

@@ -69,7 +69,7 @@ async def test_whoever_was_refused_is_asked_again(gate: Gate, asked: Asked) -> N
 async def test_after_a_while_everyone_is_asked_again(gate: Gate, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     callers = KnownCallers()
     loop = asyncio.get_running_loop()
-    now = loop.time()
+    now = 1_000.0  # A number to which seconds are added without rounding.
     monkeypatch.setattr(loop, "time", lambda: now)
     await callers.session(gate, "x", Introduction())
     monkeypatch.setattr(loop, "time", lambda: now + KNOWN_SECONDS)
