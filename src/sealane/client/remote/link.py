@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
@@ -13,6 +12,7 @@ from sealane.client.remote.addresses import Address
 from sealane.client.remote.credentials import Shown
 from sealane.client.remote.requests import check_size
 from sealane.errors import LimitExceeded, SealaneError, Unavailable
+from sealane.sockets import prepare
 from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import CODES, error_of
@@ -192,9 +192,7 @@ class Link(asyncio.BufferedProtocol):
         assert hasattr(transport, "writelines")
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
-        plug = transport.get_extra_info("socket")
-        if plug is not None and plug.family in (socket.AF_INET, socket.AF_INET6):
-            plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        prepare(transport)
         self._outbox.write(self._wire.say(self._hello, now=self._loop.time()))
         self._tick_later()
 

@@ -14,6 +14,7 @@ from sealane.errors import SealaneError, Unauthenticated
 from sealane.node.entrances import Entrance
 from sealane.node.session import Session
 from sealane.security.introductions import Introduction
+from sealane.sockets import prepare
 
 if TYPE_CHECKING:
     from sealane.doors.nameless.door import NamelessDoor
@@ -88,6 +89,7 @@ class NamelessConnection(asyncio.Protocol, Generic[DoorOf]):
         self.transport = cast(asyncio.Transport, transport)
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
         self.transport.set_write_buffer_limits(high=UNSENT_BYTES)
+        prepare(transport)
         _keep_alive(transport)
         self._unsent = Deadline(self.loop, self.transport)
         self.intake.open(self.transport)
@@ -231,7 +233,6 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
     found = transport.get_extra_info("socket")
     if found is not None:
         with suppress(OSError):
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_PROBE_SECONDS)

@@ -25,6 +25,7 @@ from sealane.message.codec import FRAMING_BYTES_MAX
 from sealane.node.entrances import Entrance
 from sealane.node.session import Session
 from sealane.security.introductions import Introduction
+from sealane.sockets import prepare
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import INTERNAL, fault_of
@@ -107,6 +108,7 @@ class NativeConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        prepare(transport)
         self._transport.set_write_buffer_limits(high=self._door.settings.unsent_bytes_max)
         self._intake.open(self._transport)
         self._door.came(self)
