@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sealane.log import get_log
-from sealane.wire.outbox import SendsTogether, write_pieces
+from sealane.sockets import SendsTogether, write_pieces
 
 if TYPE_CHECKING:
     from sealane.doors.tls_porch import TlsPorch

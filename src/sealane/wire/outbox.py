@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from sealane.wire.frames import JOINED_BYTES, Buffer, joined
-
-_UVLOOP = "uvloop.loop"
-"""Where the transports come from whose `writelines` is one call into the kernel."""
 
 
 class Cancellable(Protocol):
     def cancel(self) -> None: ...
-
-
-class Writer(Protocol):
-    """As much of a transport as is needed here."""
-
-    def write(self, data: Any, /) -> None: ...
-    def writelines(self, pieces: Any, /) -> None: ...
-
-
-class SendsTogether:
-    """A transport of our own whose `writelines` copies nothing and sends all of it at once."""
-
-    __slots__ = ()
 
 
 class Outbox:
@@ -71,19 +55,3 @@ class Outbox:
         """The connection is gone: send nothing more."""
         self._pieces, self._length = [], 0
         self.flush()
-
-
-def write_pieces(writer: Writer, pieces: list[Buffer]) -> None:
-    """Hand all pieces to a transport, the long ones without a copy and, where it can, all of them in one send.
-
-    The head of a frame that is sent by itself wakes the peer for nothing, which takes as long as to send a megabyte.
-    """
-    if len(pieces) == 1:
-        writer.write(pieces[0])
-    elif type(writer).__module__ == _UVLOOP or isinstance(writer, SendsTogether):
-        writer.writelines(pieces)
-    else:
-        # Python's own transport copies what it gets this way, before 3.12, and early releases of 3.12 and 3.13 forget
-        # to tell that writing is paused; `write` does neither.
-        writer.writelines(pieces[:-1])
-        writer.write(pieces[-1])

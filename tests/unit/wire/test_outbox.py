@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
-import pytest
-
 from sealane.wire.frames import JOINED_BYTES, Buffer
-from sealane.wire.outbox import Outbox, SendsTogether, write_pieces
+from sealane.wire.outbox import Outbox
 
 
 class Pass:
@@ -69,65 +66,3 @@ def test_a_flush_sends_what_waits_and_a_discard_does_not():
     loop.outbox.discard()
     loop.end()
     assert loop.sent[-1] == ([b"sent"], 4)
-
-
-class Transport:
-    """Python's own, as far as is needed here."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, object]] = []
-
-    def write(self, data: object, /) -> None:
-        self.calls.append(("write", data))
-
-    def writelines(self, pieces: object, /) -> None:
-        self.calls.append(("writelines", pieces))
-
-
-class OurTransport(SendsTogether, Transport):
-    pass
-
-
-class LibuvTransport(Transport):
-    __module__ = "uvloop.loop"
-
-
-def test_the_last_piece_goes_by_write_which_tells_whether_it_was_too_much():
-    transport = Transport()
-    write_pieces(transport, [b"a", b"b", b"c"])
-    write_pieces(transport, [b"d"])
-    assert transport.calls == [("writelines", [b"a", b"b"]), ("write", b"c"), ("write", b"d")]
-
-
-@pytest.mark.parametrize("transport_class", [OurTransport, LibuvTransport])
-def test_where_a_transport_sends_all_pieces_together_they_go_by_one_call(transport_class: type[Transport]):
-    transport = transport_class()
-    write_pieces(transport, [b"a", b"b", b"c"])
-    write_pieces(transport, [b"d"])
-    assert transport.calls == [("writelines", [b"a", b"b", b"c"]), ("write", b"d")]
-
-
-async def test_uvloop_tells_of_what_is_too_much_for_a_peer_that_does_not_read():
-    uvloop = pytest.importorskip("uvloop")
-    paused = []
-
-    class Writing(asyncio.Protocol):
-        def pause_writing(self) -> None:
-            paused.append(True)
-
-    def run() -> None:
-        async def overfill() -> None:
-            loop = asyncio.get_running_loop()
-            server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            transport, _ = await loop.create_connection(Writing, "127.0.0.1", port)
-            assert type(transport).__module__ == "uvloop.loop"
-            for _ in range(64):
-                write_pieces(transport, [b"head", bytes(1 << 20)])
-            transport.abort()
-            server.close()
-
-        uvloop.run(overfill())
-
-    await asyncio.to_thread(run)
-    assert paused

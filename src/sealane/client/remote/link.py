@@ -12,13 +12,13 @@ from sealane.client.remote.addresses import Address
 from sealane.client.remote.credentials import Shown
 from sealane.client.remote.requests import check_size
 from sealane.errors import LimitExceeded, SealaneError, Unavailable
-from sealane.sockets import prepare
+from sealane.sockets import prepare, write_pieces
 from sealane.wire.connection import CALLS_OPEN_MAX, DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import CODES, error_of
 from sealane.wire.frames import Buffer
 from sealane.wire.messages import Deliver, Ended, Goodbye, Hello, Note, Ping, Pong, Progress, Refused, Revoke, Welcome
-from sealane.wire.outbox import Outbox, write_pieces
+from sealane.wire.outbox import Outbox
 from sealane.wire.signing import Signer
 
 UNSENT_BYTES_MAX = 2 << 20

@@ -25,7 +25,7 @@ from sealane.message.codec import FRAMING_BYTES_MAX
 from sealane.node.entrances import Entrance
 from sealane.node.session import Session
 from sealane.security.introductions import Introduction
-from sealane.sockets import prepare
+from sealane.sockets import prepare, write_pieces
 from sealane.wire.connection import DRAINING, Connection, State
 from sealane.wire.errors import ProtocolError
 from sealane.wire.faults import INTERNAL, fault_of
@@ -47,7 +47,7 @@ from sealane.wire.messages import (
     Request,
     Settle,
 )
-from sealane.wire.outbox import Outbox, write_pieces
+from sealane.wire.outbox import Outbox
 from sealane.wire.signing import Verifier
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from sealane import sockets
-from sealane.sockets import prepare, stays_here
+from sealane.sockets import pacing, prepare
+from sealane.sockets.pacing import stays_here
 
 PACED = "bbr"
 
@@ -106,7 +106,7 @@ def test_only_what_paces_is_exchanged(had: bytes, has: bytes) -> None:
 
 
 def test_a_system_without_a_choice_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "_CONGESTION", None)
+    monkeypatch.setattr(pacing, "_CONGESTION", None)
     plug = Plug("127.0.0.1", "127.0.0.1", b"bbr")
     prepare(Line(plug))
     assert plug.options == {socket.TCP_CONGESTION: b"bbr", socket.TCP_NODELAY: 1}
