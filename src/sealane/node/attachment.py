@@ -97,7 +97,7 @@ class Attachment:
         owner, subscription = self.find(partition)
         held = subscription.leases.held(lease, offsets)
         self.settle(partition, lease, offsets)
-        owner.check()
+        await owner.ready()
         await owner.flush()
         self._check_held(subscription, lease, offsets, held)
 
@@ -131,7 +131,7 @@ class Attachment:
         owner.revoked(subscription, events)
         owner.note(subscription, events)
         if confirm:
-            owner.check()
+            await owner.ready()
             await owner.flush()
             self._check_held(subscription, lease, offsets, held)
 

@@ -41,6 +41,9 @@ from sealane.prompt import Prompt
 
 log = get_log("sealane.node")
 
+RELOAD_SECONDS_MAX = 5.0
+"""Whoever has an ack confirmed waits so long for a partition that is read again: milliseconds, if it can be read."""
+
 
 class PartitionOwner:
     """See the module's text. Made by `load`; all methods run on the node's loop."""
@@ -183,6 +186,12 @@ class PartitionOwner:
             raise error
         if error is not None:
             raise StorageFailed(f"{self.key} takes no writes after an error: {error}") from error
+
+    async def ready(self) -> None:
+        """The same once it has been read again, if it is being read again: what it was told meanwhile is kept."""
+        if self._reloading is not None and not self._reloading.done():
+            await asyncio.wait([self._reloading], timeout=RELOAD_SECONDS_MAX)
+        self.check()
 
     # --- the journal --------------------------------------------------------------------------------------------------
 

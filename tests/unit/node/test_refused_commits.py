@@ -67,3 +67,27 @@ async def test_a_publish_that_found_no_room_is_refused_and_the_next_one_takes_it
         await second.ack(confirm=True)
         await consumption.close()
     await node.close()
+
+
+async def test_an_ack_that_comes_while_a_partition_is_read_again_waits_for_that_and_holds() -> None:
+    moment = iter(range(1, 10**9))
+    engine = Refusing(lambda: next(moment))
+    node = await Node.open(engine, Surroundings(lambda: next(moment), bytes))
+    async with in_process(node) as lane:
+        await lane.publish("orders", b"first")
+        messages = aiter(lane.consume("orders", subscription="billing"))
+        first = await anext(messages)
+
+        engine.refuse = True
+        with pytest.raises(StorageFull):
+            await lane.publish("orders", b"refused")
+        engine.refuse = False
+        [owner] = node.topics["default/orders"].owners
+        assert owner.error is not None, "it is being read again"
+        await first.ack(confirm=True)
+        assert owner.error is None
+
+        await published_once_there_is_room(lane, b"second")
+        assert (await anext(messages)).payload == b"second", "the first one is settled"
+        await messages.aclose()
+    await node.close()
